@@ -1,0 +1,41 @@
+# STACK picks the toolbox distribution: onedl (default) or openmmlab, each in its own venv.
+STACK ?= onedl
+PYTHON ?= python3
+
+VENV_onedl := .venv
+VENV_openmmlab := .venv-openmmlab
+VENV := $(VENV_$(STACK))
+$(if $(VENV),,$(error STACK must be onedl or openmmlab, not '$(STACK)'))
+PY := $(VENV)/bin/python
+QUICKSTART := configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py
+
+.DEFAULT_GOAL := help
+.PHONY: help env data quickstart test test-slow lint format
+
+help: ## list the targets
+	@echo "make TARGET [STACK=onedl|openmmlab] [PYTHON=python3]"
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1 - \2/p' Makefile
+
+env: ## create the virtual environment (compiles mmcv once)
+	@$(PYTHON) tools/setup_env.py $(STACK)
+
+data: env ## generate the demo data set in data/demo
+	$(PY) tools/make_demo_data.py --out data/demo
+
+quickstart: data ## train a detector with SN on the demo data, evaluate it, show the result
+	$(PY) tools/train.py $(QUICKSTART) --work-dir work_dirs/quickstart
+	$(PY) tools/report.py $(QUICKSTART) --work-dir work_dirs/quickstart
+
+test: env ## run the tests
+	$(PY) -m pytest -q
+
+test-slow: env ## run the slow tests
+	$(PY) -m pytest -q -m slow
+
+lint: env ## check code style and format
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+format: env ## fix code style and format
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
