@@ -1,0 +1,66 @@
+"""Reading checkpoint files without running what they may hold."""
+
+import os
+import re
+from typing import Any
+
+import torch
+from mmengine.runner import CheckpointLoader
+
+from sn_openmmlab.checkpoints.safe_globals import allow_mmengine_checkpoints
+from sn_openmmlab.errors import UsageError
+
+
+def load_safely() -> None:
+    """From now on let mmengine load every checkpoint with ``weights_only=True``.
+
+    OneDL's mmengine reads a file that this refuses once more, without it, and so runs what the
+    file holds. torch's own switch forbids that in this process and those that it starts.
+    """
+    allow_mmengine_checkpoints()
+    os.environ.pop('TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD', None)
+    os.environ['TORCH_FORCE_WEIGHTS_ONLY_LOAD'] = '1'
+    CheckpointLoader.register_scheme('', _load_from_local, force=True)
+
+
+def read_checkpoint(path: str | os.PathLike, map_location: Any = 'cpu') -> dict:
+    """Read a checkpoint file.
+
+    Raises:
+        UsageError: there is no such file, it is not a checkpoint or is cut short, or it holds more
+            than tensors, plain values and what mmengine writes, and so could run code.
+    """
+    path = os.path.expanduser(path)
+    if not os.path.isfile(path):
+        raise UsageError(f'there is no checkpoint file {path}.')
+    try:
+        checkpoint = torch.load(path, map_location=map_location, weights_only=True)
+    except Exception as error:  # What damaged bytes make of the reader can be any.
+        refused = re.search(r'GLOBAL ([\w.]+)', str(error))
+        if refused:
+            raise UsageError(
+                f'{path} was not loaded: it holds {refused[1]}, which is neither a tensor nor what '
+                'mmengine saves, and could run code.'
+            ) from error
+        raise UsageError(f'{path} is not a checkpoint, or is damaged or cut short.') from error
+    if not isinstance(checkpoint, dict):
+        raise UsageError(f'{path} holds no weights by name, but a {type(checkpoint).__name__}.')
+    return checkpoint
+
+
+def check_resumable(path: str | os.PathLike) -> None:
+    """Raise UsageError unless the checkpoint file holds a training that can be continued."""
+    checkpoint = read_checkpoint(path)
+    if 'message_hub' not in checkpoint or not {'epoch', 'iter'} <= set(checkpoint.get('meta', ())):
+        raise UsageError(
+            f'{path} holds weights, but no training to continue: to start from the weights, give '
+            f'--cfg-options load_from={path} in place of --resume.'
+        )
+
+
+def _load_from_local(filename: str, map_location: Any) -> dict:
+    checkpoint = read_checkpoint(filename, map_location)
+    # The config that mmcv 1 saved: Runner.resume would run it.
+    if isinstance(checkpoint.get('meta'), dict):
+        checkpoint['meta'].pop('config', None)
+    return checkpoint

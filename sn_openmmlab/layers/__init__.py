@@ -1,0 +1,1 @@
+"""The normalization layers: parameters, running statistics and ``forward``."""

@@ -1,0 +1,149 @@
+"""The Switchable Normalization layer."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.instancenorm import _InstanceNorm
+
+from sn_openmmlab.layers.arguments import (
+    check_choice,
+    check_eps,
+    check_groups,
+    check_input,
+    check_momentum,
+    check_num_features,
+    check_scopes,
+)
+from sn_openmmlab.ops.plain import switch_norm
+
+
+class SwitchNorm(_InstanceNorm):
+    """Switchable Normalization (Luo et al., ICLR 2019) of inputs of 2 to 5 dimensions.
+
+    Each layer mixes the means and variances of several scopes with importance ratios that it
+    learns, one softmax for the means and one for the variances (Eq. 3 and 5):
+
+        y = γ · (x - Σ w_k μ_k) / sqrt(Σ w′_k σ_k² + ε) + β
+
+    In training all statistics are those of the batch. In evaluation ``'bn'`` uses the running
+    statistics, and the other scopes those of each sample. As in BatchNorm, ``'bn'`` uses the batch
+    in evaluation too where ``track_running_stats`` is False. The running variance averages the
+    variance that training normalized with (without the factor n / (n - 1) of
+    :class:`torch.nn.BatchNorm2d`). Statistics are computed in float32 for half-precision inputs,
+    and an input without samples gives an empty output, zero gradients and untouched running
+    statistics.
+
+    It derives from torch's ``_InstanceNorm`` so that mmengine and mmcv know it for a norm layer
+    (``norm_decay_mult``), while what rewrites BatchNorms (SyncBN conversion, conv-BN fusion)
+    leaves it alone.
+
+    Args:
+        num_features: C, the number of channels.
+        eps: ε, added to the mixed variance.
+        momentum: the share of the new value in the running statistics, in [0, 1]; None for the
+            cumulative average.
+        affine: whether the layer has γ and β.
+        track_running_stats: whether ``'bn'`` keeps running statistics; without ``'bn'`` there are
+            none to keep.
+        scopes: which statistics to mix, in the order of the control parameters: any of ``'in'``,
+            ``'gn'``, ``'ln'``, ``'bn'``, each at most once.
+        num_groups: the number of groups of channels of ``'gn'``.
+        correction: 0 for the variance of Eq. 2, which divides by the number of positions; 1 for
+            the authors' code, which divides the instance variance by one less.
+        device: of parameters and buffers.
+        dtype: of parameters and buffers.
+
+    Attributes:
+        weight: γ, (C,), ones at first, or None.
+        bias: β, (C,), zeros at first, or None.
+        mean_weight: λ, (number of scopes,), ones at first.
+        var_weight: λ′, (number of scopes,), ones at first.
+        running_mean: (C,), zeros at first, or None.
+        running_var: (C,), ones at first, or None.
+        num_batches_tracked: a scalar, or None.
+
+    Raises:
+        TypeError: an argument is of the wrong type.
+        ValueError: an unknown, repeated or missing scope; a number of channels or groups below
+            one, channels that the groups do not divide; a momentum outside [0, 1]; a negative
+            eps; a correction other than 0 and 1. In ``forward``: an input that is not floating
+            point, not of 2 to 5 dimensions, or not of C channels.
+    """
+
+    _abbr_ = 'sn'
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        scopes: Sequence[str] = ('in', 'ln', 'bn'),
+        num_groups: int = 32,
+        correction: int = 0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        check_num_features(num_features)
+        check_eps(eps)
+        check_momentum(momentum)
+        scopes = check_scopes(scopes)
+        check_groups(num_groups, num_features, scopes)
+        check_choice('correction', correction, (0, 1))
+        tracks = track_running_stats and 'bn' in scopes
+        super().__init__(num_features, eps, momentum, affine, tracks, device=device, dtype=dtype)
+        self.scopes = scopes
+        self.num_groups = num_groups
+        self.correction = correction
+        for name in ('mean_weight', 'var_weight'):
+            control = torch.ones(len(scopes), device=device, dtype=dtype)
+            self.register_parameter(name, nn.Parameter(control))
+
+    def reset_parameters(self) -> None:
+        """Set γ, β, λ, λ′ and the running statistics to their first values."""
+        super().reset_parameters()
+        for name in ('mean_weight', 'var_weight'):
+            if hasattr(self, name):
+                nn.init.ones_(getattr(self, name))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalize ``x``, (N, C, *) with up to three more dimensions; the output is like it."""
+        check_input(x, self.num_features)
+        uses_running = self.track_running_stats and not self.training
+        y, batch_moments = switch_norm(
+            x,
+            self.weight,
+            self.bias,
+            self.mean_weight,
+            self.var_weight,
+            scopes=self.scopes,
+            num_groups=self.num_groups,
+            correction=self.correction,
+            eps=self.eps,
+            batch_moments=(self.running_mean, self.running_var) if uses_running else None,
+        )
+        if self.track_running_stats and self.training and x.numel() > 0:
+            self._track(*batch_moments)
+        return y
+
+    def importance_ratios(self) -> tuple[Tensor, Tensor]:
+        """Return w and w′ of Eq. 5, (number of scopes,) each, detached, in float32."""
+        return tuple(
+            torch.softmax(control.detach().float(), 0)
+            for control in (self.mean_weight, self.var_weight)
+        )
+
+    def extra_repr(self) -> str:
+        shown = f'{super().extra_repr()}, scopes={self.scopes}, correction={self.correction}'
+        return f'{shown}, num_groups={self.num_groups}' if 'gn' in self.scopes else shown
+
+    @torch.no_grad()
+    def _track(self, mean: Tensor, var: Tensor) -> None:
+        self.num_batches_tracked.add_(1)
+        for running, new in ((self.running_mean, mean), (self.running_var, var)):
+            share = self.momentum
+            if share is None:
+                share = self.num_batches_tracked.to(running.dtype).reciprocal()
+            running.lerp_(new.to(running.dtype), share)

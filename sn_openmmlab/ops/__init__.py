@@ -1,0 +1,1 @@
+"""Pure tensor functions: the arithmetic of Switchable Normalization, one file per step."""

@@ -1,0 +1,46 @@
+"""The table of moments from which every scope is pooled."""
+
+import torch
+from torch import Tensor
+
+
+def statistics_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Return the type in which the statistics of an input of type ``dtype`` are kept.
+
+    float32 for half-precision inputs, whose squares overflow and whose sums lose digits.
+    """
+    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+
+
+def average(table: Tensor, dim: int) -> Tensor:
+    """Mean along ``dim``, which is kept with size 1; 0 where there is nothing to average."""
+    return table.sum(dim, keepdim=True) / max(table.shape[dim], 1)
+
+
+def centre(table: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Return the mean along ``dim``, which is kept with size 1, and the deviations from it.
+
+    The sum of a mean is rounded, so the mean of equal numbers may differ from them, and over
+    sqrt(ε) that is no small error. A second mean, of the small deviations, takes it away.
+    """
+    shift = average(table, dim).detach()
+    deviation = table - shift
+    rest = average(deviation, dim)
+    return shift + rest, deviation - rest
+
+
+def instance_moments(x: Tensor, correction: int) -> tuple[Tensor, Tensor]:
+    """Mean and variance of each channel of each sample: the first line of Eq. 4.
+
+    Args:
+        x: (N, C, *), in the statistics' type.
+        correction: the variance divides by the number of positions less ``correction`` (0: Eq. 2;
+            1: the authors' code), but never by less than one.
+
+    Returns:
+        Mean and variance, (N, C) each. Both are 0 where there is no position to average.
+    """
+    flat = x.flatten(2) if x.dim() > 2 else x.unsqueeze(-1)
+    mean, deviation = centre(flat, -1)
+    var = deviation.square().sum(-1) / max(flat.shape[-1] - correction, 1)
+    return mean.squeeze(-1), var
