@@ -5,5 +5,6 @@ from mmengine.registry import MODELS
 from sn_openmmlab.checkpoints.safe_globals import allow_mmengine_checkpoints
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
-MODELS.register_module(name=['SN', 'SN1d', 'SN2d', 'SN3d'], module=SwitchNorm)
+# Reloading the module registers anew.
+MODELS.register_module(name=['SN', 'SN1d', 'SN2d', 'SN3d'], force=True, module=SwitchNorm)
 allow_mmengine_checkpoints()

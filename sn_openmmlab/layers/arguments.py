@@ -1,7 +1,7 @@
 """Checks of what a layer is given; each failure says what was wrong and what to do."""
 
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 from torch import Tensor
@@ -102,4 +102,4 @@ def _check_count(name: str, value: int) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -1,0 +1,115 @@
+"""The running statistics against plainly computed averages of the batches' statistics."""
+
+import pytest
+import torch
+
+from sn_openmmlab.layers.switch_norm import SwitchNorm
+
+SHAPES = [(3, 4), (3, 4, 5), (3, 4, 2, 3), (3, 4, 2, 3, 2)]
+
+
+def _batches(shape, count=4):
+    return [torch.randn(shape, dtype=torch.float64) * (k + 1) + k for k in range(count)]
+
+
+def _moments(batch):
+    """Mean and variance per channel; the variance is the one that normalized, so over n."""
+    pixels = batch.transpose(0, 1).flatten(1)
+    return pixels.mean(1), pixels.var(1, unbiased=False)
+
+
+@pytest.mark.parametrize('shape', SHAPES)
+@pytest.mark.parametrize('momentum', [0.0, 0.1, 0.75, 1, 1.0])
+def test_momentum_is_the_share_of_the_new_value(shape, momentum, randomized):
+    layer = randomized(SwitchNorm(4, momentum=momentum, dtype=torch.float64))
+    mean, var = layer.running_mean.clone(), layer.running_var.clone()
+
+    for count, batch in enumerate(_batches(shape), 1):
+        layer(batch)
+
+        new_mean, new_var = _moments(batch)
+        mean = (1 - momentum) * mean + momentum * new_mean
+        var = (1 - momentum) * var + momentum * new_var
+        torch.testing.assert_close(layer.running_mean, mean)
+        torch.testing.assert_close(layer.running_var, var)
+        assert layer.num_batches_tracked.item() == count
+
+
+@pytest.mark.parametrize('shape', SHAPES)
+def test_momentum_none_averages_all_batches(shape):
+    layer = SwitchNorm(4, momentum=None, dtype=torch.float64)
+    batches = _batches(shape)
+
+    for count, batch in enumerate(batches, 1):
+        layer(batch)
+
+        seen = [_moments(earlier) for earlier in batches[:count]]
+        means, variances = (torch.stack(tables) for tables in zip(*seen, strict=True))
+        torch.testing.assert_close(layer.running_mean, means.mean(0))
+        torch.testing.assert_close(layer.running_var, variances.mean(0))
+
+
+def test_the_running_variance_lacks_the_factor_of_torchs_batch_norm():
+    layer = SwitchNorm(4, momentum=1.0, dtype=torch.float64)
+    torchs = torch.nn.BatchNorm2d(4, momentum=1.0, dtype=torch.float64)
+    batch = torch.randn(3, 4, 2, 3, dtype=torch.float64)
+
+    layer(batch)
+    torchs(batch)
+
+    n = 3 * 2 * 3
+    torch.testing.assert_close(layer.running_mean, torchs.running_mean)
+    torch.testing.assert_close(layer.running_var * n / (n - 1), torchs.running_var)
+
+
+def test_with_correction_the_running_variance_is_the_one_that_normalized():
+    layer = SwitchNorm(4, momentum=1.0, correction=1, dtype=torch.float64)
+    batch = torch.randn(3, 4, 2, 3, dtype=torch.float64)
+
+    layer(batch)
+
+    mean_in, var_in = batch.mean((2, 3)), batch.var((2, 3), unbiased=True)
+    expected = (var_in + mean_in.square()).mean(0) - mean_in.mean(0).square()
+    torch.testing.assert_close(layer.running_var, expected)
+
+
+@pytest.mark.parametrize('momentum', [0.1, 0.0, None])
+def test_evaluation_uses_the_running_statistics_and_leaves_them(momentum, randomized, paper):
+    layer = randomized(SwitchNorm(4, momentum=momentum, dtype=torch.float64)).eval()
+    before = {name: buffer.clone() for name, buffer in layer.named_buffers()}
+    x = torch.randn(3, 4, 2, 3, dtype=torch.float64)
+
+    y = layer(x)
+
+    torch.testing.assert_close(y, paper(layer, x))
+    assert all(torch.equal(buffer, before[name]) for name, buffer in layer.named_buffers())
+
+
+def test_in_evaluation_a_sample_does_not_see_the_others(randomized):
+    layer = randomized(SwitchNorm(4, dtype=torch.float64)).eval()
+    x = torch.randn(3, 4, 2, 3, dtype=torch.float64)
+
+    torch.testing.assert_close(layer(x), torch.cat([layer(sample) for sample in x.split(1)]))
+
+
+def test_the_running_statistics_do_not_hold_the_graph():
+    layer = SwitchNorm(4)
+
+    layer(torch.randn(3, 4, 2, 3, requires_grad=True))
+
+    assert not any(buffer.requires_grad for buffer in layer.buffers())
+
+
+def test_one_layer_used_twice_before_backward_keeps_its_gradients(paper, outcome):
+    # As the heads of one-stage detectors do with one norm layer on several feature maps.
+    layer = SwitchNorm(4, dtype=torch.float64)
+    x = torch.randn(3, 4, 2, 3, dtype=torch.float64)
+    grad = torch.randn_like(x)
+
+    found = outcome(layer, x, grad, lambda layer, x: layer(x) + layer(2 * x.flip(0)))
+
+    expected = outcome(
+        layer, x, grad, lambda layer, x: paper(layer, x) + paper(layer, 2 * x.flip(0))
+    )
+    torch.testing.assert_close(found, expected)
+    assert layer.num_batches_tracked.item() == 2

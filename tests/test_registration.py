@@ -1,0 +1,144 @@
+"""Importing the package makes the layer known to every toolbox, and needs none of them."""
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from mmcv.cnn import build_norm_layer
+from mmengine.registry import MODELS, DefaultScope
+
+import sn_openmmlab
+from sn_openmmlab.layers.switch_norm import SwitchNorm
+
+ROOT = Path(sn_openmmlab.__file__).parents[1]
+ALIASES = ['SN', 'SN1d', 'SN2d', 'SN3d']
+
+
+def _python(code, cwd):
+    """Run ``code`` in a second process that finds the package and nothing else of the project."""
+    setup = f'import sys; sys.path.insert(0, {str(ROOT)!r})\n'
+    done = subprocess.run(
+        [sys.executable, '-c', setup + dedent(code)], cwd=cwd, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize('alias', ALIASES)
+def test_the_root_registry_knows_the_layer_by_its_names(alias):
+    assert MODELS.get(alias) is SwitchNorm
+
+
+@pytest.mark.parametrize('alias', ALIASES)
+@pytest.mark.parametrize('scope', ['mmengine', 'mmdet', 'mmseg'])
+def test_the_toolboxes_build_it_and_name_it_sn(scope, alias):
+    cfg = {'type': alias, 'scopes': ['gn', 'bn'], 'num_groups': 2, 'momentum': 0.3}
+    with DefaultScope.overwrite_default_scope(scope):
+        name, layer = build_norm_layer(cfg, 8, postfix=1)
+
+    assert name == 'sn1'
+    assert type(layer) is SwitchNorm
+    assert layer.num_features == 8
+    assert (layer.scopes, layer.num_groups, layer.momentum) == (('gn', 'bn'), 2, 0.3)
+    assert all(parameter.requires_grad for parameter in layer.parameters())
+
+
+def test_requires_grad_false_freezes_all_of_its_parameters():
+    _, layer = build_norm_layer({'type': 'SN', 'requires_grad': False}, 8)
+
+    trained = {name: parameter.requires_grad for name, parameter in layer.named_parameters()}
+    assert trained == dict.fromkeys(['weight', 'bias', 'mean_weight', 'var_weight'], False)
+
+
+def test_a_toolbox_that_is_a_child_of_the_root_finds_it(tmp_path):
+    # mmpretrain needs torchvision to import, so its registry is made here.
+    lines = _python(
+        """
+        import sn_openmmlab
+        from mmcv.cnn import ConvModule
+        from mmengine.registry import MODELS, DefaultScope, Registry
+
+        children = Registry('model', parent=MODELS, scope='mmpretrain', locations=[])
+        children.register_module(name='ConvModule', module=ConvModule)
+        DefaultScope.get_instance('test', scope_name='mmpretrain')
+        module = children.build(dict(
+            type='ConvModule', in_channels=3, out_channels=8, kernel_size=3,
+            norm_cfg=dict(type='SN')))
+        print(module.norm_name, type(module.norm).__name__, type(module.norm).__module__)
+        print(children.get('SN2d').__name__)
+        """,
+        tmp_path,
+    )
+
+    # Before them mmengine warns that mmpretrain is not installed.
+    assert lines[-2:] == ['sn SwitchNorm sn_openmmlab.layers.switch_norm', 'SwitchNorm']
+
+
+def test_a_config_needs_only_the_custom_import(tmp_path):
+    (tmp_path / 'config.py').write_text(
+        "custom_imports = dict(imports=['sn_openmmlab'], allow_failed_imports=False)\n"
+        "norm_cfg = dict(type='SN')\n"
+    )
+    lines = _python(
+        """
+        from mmcv.cnn import build_norm_layer
+        from mmengine.config import Config
+
+        assert 'sn_openmmlab' not in sys.modules
+        config = Config.fromfile('config.py')
+        print(*build_norm_layer(config.norm_cfg, 8, postfix='_head'))
+        """,
+        tmp_path,
+    )
+
+    assert len(lines) == 1
+    assert lines[0].startswith('sn_head SwitchNorm(8, eps=1e-05, momentum=0.1, affine=True')
+
+
+BLOCKED_BY_MODULES = "sys.modules['mmengine'] = None"
+# As where it is not installed: no finder finds it.
+BLOCKED_BY_FINDERS = """
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def find_spec(self, name, *rest):
+        return None if name == 'mmengine' else self.finder.find_spec(name, *rest)
+
+sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
+"""
+
+
+@pytest.mark.parametrize(
+    'blocked', [BLOCKED_BY_MODULES, BLOCKED_BY_FINDERS], ids=['modules', 'finders']
+)
+def test_without_mmengine_the_layer_still_works(blocked, tmp_path):
+    code = """
+        try:
+            import mmengine
+        except ImportError:
+            print('blocked')
+        import torch
+        import sn_openmmlab
+        from sn_openmmlab.layers.switch_norm import SwitchNorm
+
+        layer = SwitchNorm(2, scopes=('in', 'ln'), eps=0)
+        print(layer(torch.tensor([[[-1.0, 1.0], [-1.0, 1.0]]])).flatten().tolist())
+        print([name for name in sys.modules if name.split('.')[0] in ('mmengine', 'mmcv')
+               and sys.modules[name] is not None])
+        """
+    lines = _python(blocked + dedent(code), tmp_path)
+
+    assert lines == ['blocked', '[-1.0, 1.0, -1.0, 1.0]', '[]']
+
+
+def test_importing_and_reloading_it_again_does_no_harm():
+    importlib.import_module('sn_openmmlab')
+    importlib.reload(sn_openmmlab)
+
+    assert MODELS.get('SN') is SwitchNorm
+    name, layer = build_norm_layer({'type': 'SN'}, 8)
+    assert (name, type(layer)) == ('sn', SwitchNorm)
