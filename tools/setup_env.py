@@ -314,39 +314,38 @@ class Setup:
         self.screen.line('2/3 the OpenMMLab toolboxes, demo and test tools, and this package')
         self.pip('--no-build-isolation', '-e', f'.[{self.stack.name},demo,dev]')
 
-    def use_headless_opencv(self, extras: dict[str, list[str]]) -> None:
-        """Put OpenCV's build without windows over the other where libGL and its like are missing.
-
-        mmengine asks for the build with windows, which a machine without a screen cannot import.
-        """
-        try:
-            self.run([str(self.python), '-c', 'import cv2'], 'OpenCV cannot be imported')
-        except SetupError as error:
-            if 'cannot open shared object file' not in '\n'.join(error.output):
-                raise
-            self.screen.line('   this machine has no libGL: taking the headless build of OpenCV')
-            (pin,) = (pin for pin in extras[self.stack.name] if pin.startswith('opencv-python=='))
-            headless = pin.replace('opencv-python', 'opencv-python-headless')
-            self.pip('--force-reinstall', '--no-deps', headless)
-
     def verify(self, extras: dict[str, list[str]]) -> None:
-        """Import the toolboxes; rebuild mmcv once if its compiled part does not fit."""
+        """Import the toolboxes; mend once each what is known to fail on some machines."""
         self.screen.line('3/3 checking that mmcv.ops, mmdet and mmseg import')
-        self.use_headless_opencv(extras)
         code = 'import mmcv.ops, mmdet, mmseg'
-        command = [str(self.python), '-c', code]
-        otherwise = f"the toolboxes are installed, but '{code}' fails"
-        try:
-            self.run(command, otherwise)
-            return
-        except SetupError as error:
-            if not re.search(r'mmcv[./]_ext|ext_loader|ended by signal', '\n'.join(error.output)):
-                raise
+        mends = {
+            r'lib(?:GL|gthread-2\.0|glib-2\.0)\.so': self.take_headless_opencv,
+            r'mmcv[./]_ext|ext_loader|ended by signal': self.rebuild_mmcv,
+        }
+        while True:
+            try:
+                self.run([str(self.python), '-c', code], f"installed, but '{code}' fails")
+                return
+            except SetupError as error:
+                output = '\n'.join(error.output)
+                fault = next((pattern for pattern in mends if re.search(pattern, output)), None)
+                if fault is None:
+                    raise
+                mends.pop(fault)(extras)
+
+    def take_headless_opencv(self, extras: dict[str, list[str]]) -> None:
+        """Put OpenCV's build without windows over the one that mmengine asks for."""
+        self.screen.line('   this machine lacks libGL: taking the headless build of OpenCV')
+        (pin,) = (pin for pin in extras[self.stack.name] if pin.startswith('opencv-python=='))
+        headless = pin.replace('opencv-python', 'opencv-python-headless')
+        self.pip('--force-reinstall', '--no-deps', headless)
+
+    def rebuild_mmcv(self, extras: dict[str, list[str]]) -> None:
+        """Compile mmcv although a ready wheel is there: its compiled part does not fit."""
         self.screen.line('   the ready mmcv does not fit this PyTorch: building it again')
         (pin,) = (pin for pin in extras[self.stack.name] if pin.startswith(self.stack.mmcv + '=='))
         fresh = ['--no-cache-dir', '--force-reinstall', '--no-deps', '--no-build-isolation']
         self.pip(*fresh, '--no-binary', self.stack.mmcv, pin)
-        self.run(command, otherwise)
 
 
 def command_environment() -> dict[str, str]:

@@ -346,6 +346,16 @@ def test_unfit_mmcv_is_rebuilt_once(project):
     assert lines[-1].startswith('.venv is complete')
 
 
+def test_machine_without_libgl_gets_the_headless_opencv(project):
+    output = 'ImportError: libGL.so.1: cannot open shared object file: No such file or directory'
+    project.answer({'to': 'import mmcv', 'output': output, 'code': 1, 'once': True})
+    lines = project.run()
+    _, _, _, mend, check = project.calls()
+    assert re.search(r'--force-reinstall --no-deps opencv-python-headless==[\d.]+$', mend)
+    assert check == '-c import mmcv.ops, mmdet, mmseg'
+    assert lines[-1].startswith('.venv is complete')
+
+
 def test_mmcv_that_never_fits_fails_with_the_import_error(project):
     project.answer({'to': 'import mmcv', 'output': BAD_MMCV, 'code': 1})
     lines = project.run(code=1)
