@@ -1,0 +1,1 @@
+"""What a run has learned, as tables and pictures."""

@@ -1,0 +1,1 @@
+"""Runs of the toolboxes: a config file and a command line's wishes become an mmengine runner."""

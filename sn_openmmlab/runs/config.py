@@ -1,0 +1,113 @@
+"""Reading a toolbox config, finding its toolbox, and fitting it to this machine."""
+
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config, ConfigDict
+
+from sn_openmmlab.errors import UsageError
+
+TOOLBOXES = ('mmdet', 'mmseg', 'mmpretrain')
+
+
+def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> Config:
+    """Read a config of MMDetection, MMSegmentation or MMPretrain.
+
+    Args:
+        path: the config file.
+        options: changes by dotted key, as ``--cfg-options`` gives them.
+
+    Raises:
+        UsageError: there is no such file, it cannot be read as a config, it names no toolbox of
+            ours in ``default_scope``, or that toolbox is not installed.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UsageError(f'there is no config file {path}.')
+    try:
+        config = Config.fromfile(path)
+        config.merge_from_dict(dict(options or {}))
+    except Exception as error:
+        raise UsageError(f'{path} cannot be read as a config: {_first_line(error)}') from error
+    _check_toolbox(config, path)
+    return config
+
+
+def set_work_dir(config: Config, work_dir: str | Path | None) -> None:
+    """Let results go to ``work_dir``, else where the config says, else to a folder of its name."""
+    if work_dir is not None:
+        config.work_dir = str(work_dir)
+    elif config.get('work_dir') is None:
+        config.work_dir = str(Path('work_dirs') / Path(config.filename).stem)
+
+
+def use_launcher(config: Config, launcher: str) -> None:
+    """Set the launcher, and on a machine without CUDA let the processes talk over gloo.
+
+    mmengine starts distributed runs on a CUDA device only, so there the process group is made
+    here, from the launcher's environment, and the model's wrapper is told to name no device.
+    """
+    config.launcher = launcher
+    if launcher == 'pytorch' and 'RANK' not in os.environ:
+        raise UsageError(
+            '--launcher pytorch is for processes that torchrun starts: put '
+            'torchrun --nproc_per_node=N in place of python.'
+        )
+    if launcher == 'none' or torch.cuda.is_available():
+        return
+    if launcher != 'pytorch':
+        raise UsageError(f'without CUDA only --launcher pytorch can be used, not {launcher}.')
+    torch.distributed.init_process_group('gloo')
+    config.model_wrapper_cfg = ConfigDict(
+        type='MMDistributedDataParallel',
+        broadcast_buffers=False,
+        find_unused_parameters=config.get('find_unused_parameters', False),
+    )
+
+
+def check_checkpoint(path: str | Path) -> None:
+    """Raise UsageError where a local checkpoint that is asked for is not there."""
+    if '://' not in str(path) and not Path(path).is_file():
+        raise UsageError(f'there is no checkpoint file {path}.')
+
+
+def check_pretrained(config: Config) -> None:
+    """Raise UsageError where the model starts from a checkpoint file that is not there."""
+    for key, path in _pretrained(config.model, 'model'):
+        if '://' not in path and not Path(path).is_file():
+            raise UsageError(
+                f'the config starts {key} from {path}, which does not exist: put the checkpoint '
+                f'there, name another with --cfg-options {key}.init_cfg.checkpoint=FILE, or start '
+                f'from random weights with {key}.init_cfg=None (and {key}.frozen_stages=-1).'
+            )
+
+
+def _check_toolbox(config: Config, path: Path) -> None:
+    scope = config.get('default_scope')
+    if scope not in TOOLBOXES:
+        raise UsageError(
+            f'{path} has default_scope = {scope!r}, but must name its toolbox there: '
+            f'one of {", ".join(TOOLBOXES)}.'
+        )
+    if find_spec(scope) is None:
+        raise UsageError(f'{path} is a config of {scope}, which is not installed here.')
+
+
+def _pretrained(part: Any, key: str) -> list[tuple[str, str]]:
+    if isinstance(part, list | tuple):
+        return [hit for i, item in enumerate(part) for hit in _pretrained(item, f'{key}.{i}')]
+    if not isinstance(part, dict):
+        return []
+    hits = [hit for name, item in part.items() for hit in _pretrained(item, f'{key}.{name}')]
+    init = part.get('init_cfg')
+    if isinstance(init, dict) and init.get('type') == 'Pretrained':
+        hits.append((key, init['checkpoint']))
+    return hits
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split('\n')[0] or type(error).__name__

@@ -1,0 +1,96 @@
+"""Building mmengine's runner for training and for testing."""
+
+from pathlib import Path
+
+from mmengine.config import Config, ConfigDict
+from mmengine.device import get_device
+from mmengine.evaluator import DumpResults
+from mmengine.registry import RUNNERS
+from mmengine.runner import Runner
+
+from sn_openmmlab.errors import UsageError
+
+
+def build_runner(config: Config) -> Runner:
+    """Build the runner that the config names, mmengine's own where it names none."""
+    if 'runner_type' in config:
+        return RUNNERS.build(config)
+    return Runner.from_cfg(config)
+
+
+def set_resume(config: Config, resume: str | None) -> None:
+    """Continue from a checkpoint file, or with ``'auto'`` from the newest in the work folder."""
+    if resume is not None:
+        config.resume = True
+        config.load_from = None if resume == 'auto' else resume
+
+
+def use_amp(config: Config) -> None:
+    """Train in automatic mixed precision with a dynamic loss scale.
+
+    Raises:
+        UsageError: there is no GPU; mmengine's scaling needs one.
+    """
+    if get_device() == 'cpu':
+        raise UsageError('--amp needs a GPU, and there is none here.')
+    config.optim_wrapper.type = 'AmpOptimWrapper'
+    config.optim_wrapper.loss_scale = 'dynamic'
+
+
+def use_scaled_lr(config: Config) -> None:
+    """Scale the learning rate by the total batch, from the config's ``base_batch_size``.
+
+    Raises:
+        UsageError: the config does not say for which total batch its learning rate is.
+    """
+    if 'base_batch_size' not in (config.get('auto_scale_lr') or {}):
+        raise UsageError(
+            '--auto-scale-lr needs auto_scale_lr = dict(base_batch_size=…) in the config: the '
+            'total batch for which its learning rate was chosen.'
+        )
+    config.auto_scale_lr.enable = True
+
+
+def use_test_time_augmentation(config: Config) -> None:
+    """Test by the config's ``tta_model`` and ``tta_pipeline``.
+
+    Raises:
+        UsageError: the config lacks one of the two.
+    """
+    missing = [name for name in ('tta_model', 'tta_pipeline') if name not in config]
+    if missing:
+        raise UsageError(f'--tta needs {" and ".join(missing)} in the config.')
+    config.model = ConfigDict(**config.tta_model, module=config.model)
+    config.test_dataloader.dataset.pipeline = config.tta_pipeline
+
+
+def draw_predictions(config: Config, folder: str | Path) -> None:
+    """Let the toolbox draw every prediction of a test into ``folder``.
+
+    Raises:
+        UsageError: the config has no visualization hook.
+    """
+    hook = config.get('default_hooks', {}).get('visualization')
+    if hook is None:
+        raise UsageError("--show-dir needs a visualization hook in the config's default_hooks.")
+    # MMDetection joins a relative folder to its own once per image.
+    folder = Path(folder).absolute()
+    if config.default_scope == 'mmpretrain':
+        hook.update(enable=True, out_dir=str(folder))
+        return
+    hook.draw = True
+    if config.default_scope == 'mmdet':
+        hook.test_out_dir = str(folder)
+    else:
+        config.visualizer.save_dir = str(folder)
+
+
+def dump_predictions(runner: Runner, file: str | Path) -> None:
+    """Let the test write every prediction to a pickle file.
+
+    Raises:
+        UsageError: the file's name does not end in ``.pkl`` or ``.pickle``.
+    """
+    if Path(file).suffix not in ('.pkl', '.pickle'):
+        raise UsageError(f'--out must name a .pkl or .pickle file, not {file}.')
+    runner.test_evaluator.metrics.append(DumpResults(out_file_path=str(file)))

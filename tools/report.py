@@ -1,0 +1,34 @@
+"""Gather a finished training in one folder: checkpoint, log, curves, pictures, learned ratios.
+
+python tools/report.py CONFIG --work-dir WORK_DIR
+"""
+
+import tempfile
+from pathlib import Path
+
+from sn_openmmlab.analysis.report import newest_checkpoint, newest_run, write_report
+from sn_openmmlab.checkpoints.safe_loading import load_safely
+from sn_openmmlab.runs import config as configs
+from sn_openmmlab.runs import runner as runners
+from sn_openmmlab.runs.command_line import exit_with_sentence, run_parser
+
+
+def main() -> None:
+    args = run_parser(__doc__.split('\n')[0]).parse_args()
+    config = configs.read_config(args.config, args.cfg_options)
+    configs.set_work_dir(config, args.work_dir)
+    run = newest_run(config.work_dir)
+    checkpoint = newest_checkpoint(config.work_dir)
+    folder = Path(config.work_dir) / 'report'
+    load_safely()
+    with tempfile.TemporaryDirectory() as config.work_dir:
+        metrics = write_report(runners.build_runner(config), checkpoint, run, folder)
+    for name, value in metrics.items():
+        print(f'{name}: {value:.3f}')
+    print(f'Everything is in {folder}:')
+    for file in sorted(folder.iterdir()):
+        print(f'  {file}')
+
+
+if __name__ == '__main__':
+    exit_with_sentence(main)
