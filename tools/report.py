@@ -11,6 +11,7 @@ from sn_openmmlab.checkpoints.safe_loading import load_safely
 from sn_openmmlab.runs import config as configs
 from sn_openmmlab.runs import runner as runners
 from sn_openmmlab.runs.command_line import exit_with_sentence, run_parser
+from sn_openmmlab.runs.data import check_data
 
 
 def main() -> None:
@@ -20,6 +21,7 @@ def main() -> None:
     run = newest_run(config.work_dir)
     checkpoint = newest_checkpoint(config.work_dir)
     folder = Path(config.work_dir) / 'report'
+    check_data(config, 'val_dataloader')
     load_safely()
     with tempfile.TemporaryDirectory() as config.work_dir:
         metrics = write_report(runners.build_runner(config), checkpoint, run, folder)

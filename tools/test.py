@@ -12,6 +12,7 @@ from sn_openmmlab.runs.command_line import (
     export_local_rank,
     run_parser,
 )
+from sn_openmmlab.runs.data import check_data
 
 
 def main() -> None:
@@ -30,10 +31,13 @@ def main() -> None:
     configs.set_work_dir(config, args.work_dir)
     configs.check_checkpoint(args.checkpoint)
     config.load_from = args.checkpoint
+    if args.out:
+        runners.check_dump(args.out)
     if args.show_dir:
         runners.draw_predictions(config, args.show_dir)
     if args.tta:
         runners.use_test_time_augmentation(config)
+    check_data(config, 'test_dataloader')
     configs.use_launcher(config, args.launcher)
     load_safely()
     runner = runners.build_runner(config)

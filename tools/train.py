@@ -13,6 +13,7 @@ from sn_openmmlab.runs.command_line import (
     export_local_rank,
     run_parser,
 )
+from sn_openmmlab.runs.data import check_data
 
 
 def main() -> None:
@@ -42,6 +43,7 @@ def main() -> None:
     if config.get('load_from'):
         configs.check_checkpoint(config.load_from)
     configs.check_pretrained(config)
+    check_data(config, 'train_dataloader', 'val_dataloader')
     configs.use_launcher(config, args.launcher)
     load_safely()
     if config.get('resume') and config.get('load_from'):

@@ -64,6 +64,7 @@ def use_launcher(config: Config, launcher: str) -> None:
     torch.distributed.init_process_group('gloo')
     config.model_wrapper_cfg = ConfigDict(
         type='MMDistributedDataParallel',
+        device_ids=None,
         broadcast_buffers=False,
         find_unused_parameters=config.get('find_unused_parameters', False),
     )
@@ -71,14 +72,14 @@ def use_launcher(config: Config, launcher: str) -> None:
 
 def check_checkpoint(path: str | Path) -> None:
     """Raise UsageError where a local checkpoint that is asked for is not there."""
-    if '://' not in str(path) and not Path(path).is_file():
+    if '://' not in str(path) and not Path(path).expanduser().is_file():
         raise UsageError(f'there is no checkpoint file {path}.')
 
 
 def check_pretrained(config: Config) -> None:
     """Raise UsageError where the model starts from a checkpoint file that is not there."""
     for key, path in _pretrained(config.model, 'model'):
-        if '://' not in path and not Path(path).is_file():
+        if '://' not in path and not Path(path).expanduser().is_file():
             raise UsageError(
                 f'the config starts {key} from {path}, which does not exist: put the checkpoint '
                 f'there, name another with --cfg-options {key}.init_cfg.checkpoint=FILE, or start '

@@ -85,12 +85,12 @@ def draw_predictions(config: Config, folder: str | Path) -> None:
         config.visualizer.save_dir = str(folder)
 
 
-def dump_predictions(runner: Runner, file: str | Path) -> None:
-    """Let the test write every prediction to a pickle file.
-
-    Raises:
-        UsageError: the file's name does not end in ``.pkl`` or ``.pickle``.
-    """
+def check_dump(file: str | Path) -> None:
+    """Raise UsageError unless the file's name ends in ``.pkl`` or ``.pickle``."""
     if Path(file).suffix not in ('.pkl', '.pickle'):
         raise UsageError(f'--out must name a .pkl or .pickle file, not {file}.')
+
+
+def dump_predictions(runner: Runner, file: str | Path) -> None:
+    """Let the test write every prediction to a pickle file."""
     runner.test_evaluator.metrics.append(DumpResults(out_file_path=str(file)))

@@ -1,0 +1,140 @@
+"""A checkpoint that mmengine really wrote, and files that run code where they are trusted."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from mmengine.evaluator import BaseMetric
+from mmengine.logging import HistoryBuffer
+from mmengine.model import BaseModel
+from mmengine.runner import Runner
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+class Line(BaseModel):
+    """y = ax + b, as small as a model of mmengine can be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 1)
+
+    def forward(self, inputs: torch.Tensor, mode: str = 'tensor') -> Any:
+        y = self.layer(inputs)
+        return {'loss': y.square().mean()} if mode == 'loss' else [y]
+
+
+class Half(BaseMetric):
+    """A metric that gives numpy's float32, as the mIoU of MMSegmentation does."""
+
+    default_prefix = 'test'
+
+    def process(self, data_batch: Any, data_samples: Any) -> None:
+        self.results.append(0)
+
+    def compute_metrics(self, results: list) -> dict:
+        return {'half': np.float32(0.5)}
+
+
+@pytest.fixture(scope='session')
+def line_runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:
+    """A finished run of two epochs with all that a checkpoint may hold: moments, EMA, schedules."""
+    data = [{'inputs': torch.tensor([float(i), 1.0])} for i in range(8)]
+    runner = Runner(
+        Line(),
+        work_dir=str(tmp_path_factory.mktemp('line')),
+        train_dataloader=DataLoader(data, batch_size=2),
+        train_cfg=dict(by_epoch=True, max_epochs=2),
+        optim_wrapper=dict(optimizer=dict(type='AdamW', lr=0.01)),
+        param_scheduler=[
+            dict(type='OneCycleLR', eta_max=0.1, total_steps=8, by_epoch=False),
+            dict(type='MultiStepLR', milestones=[1]),
+        ],
+        val_dataloader=DataLoader(data, batch_size=2),
+        val_cfg=dict(),
+        val_evaluator=[Half()],
+        default_hooks=dict(
+            checkpoint=dict(type='CheckpointHook', save_best='test/half', rule='greater'),
+            logger=dict(type='LoggerHook', interval=1),
+        ),
+        custom_hooks=[dict(type='EMAHook')],
+        randomness=dict(seed=0),
+        log_level='WARNING',
+    )
+    runner.train()
+    return runner
+
+
+@pytest.fixture(scope='session')
+def real_checkpoint(line_runner: Runner) -> Path:
+    """The checkpoint of that run's last epoch."""
+    return Path(line_runner.work_dir) / 'epoch_2.pth'
+
+
+class Call:
+    """Pickles as the call of a function, which unpickling then makes."""
+
+    def __init__(self, function: Callable, *args: Any) -> None:
+        self.call = (function, args)
+
+    def __reduce__(self) -> tuple:
+        return self.call
+
+    def __call__(self) -> None:
+        """Only so that pickle takes a call for a function."""
+
+
+def open_by_allowed_names() -> Call:
+    """``open``, found from names that real checkpoints hold too."""
+    variables = Call(getattr, Call(getattr, HistoryBuffer, 'mean'), '__globals__')
+    functions = Call(Call(getattr, variables, 'get'), '__builtins__')
+    return Call(Call(getattr, functions, 'get'), 'open')
+
+
+PAYLOADS: dict[str, Callable[[str], Any]] = {
+    'system': lambda marker: Call(os.system, f'touch {marker}'),
+    'eval': lambda marker: Call(eval, f'open({marker!r}, "w")'),
+    'exec': lambda marker: Call(exec, f'open({marker!r}, "w")'),
+    'open': lambda marker: Call(open, marker, 'w'),
+    'getattr_of_module': lambda marker: Call(
+        Call(getattr, Call(__import__, 'os'), 'system'), f'touch {marker}'
+    ),
+    'getattr_of_class': lambda marker: Call(
+        Call(getattr, Call(getattr, Path, 'write_text'), '__call__'), Path(marker), ''
+    ),
+    'getattr_of_allowed': lambda marker: Call(open_by_allowed_names(), marker, 'w'),
+}
+
+
+@pytest.fixture
+def malicious(tmp_path: Path) -> Callable[[str, bool], tuple[Path, Path]]:
+    """A function that writes a checkpoint with a payload; returns it and the file it would make."""
+
+    def write(payload: str, zip_format: bool) -> tuple[Path, Path]:
+        name = f'{payload}-{"zip" if zip_format else "legacy"}'
+        marker = tmp_path / f'{name}.marker'
+        file = tmp_path / f'{name}.pth'
+        torch.save(
+            {'state_dict': {}, 'meta': PAYLOADS[payload](str(marker))},
+            file,
+            _use_new_zipfile_serialization=zip_format,
+        )
+        return file, marker
+
+    return write
+
+
+@pytest.fixture(params=[True, False], ids=['zip', 'legacy'])
+def zip_format(request: pytest.FixtureRequest) -> bool:
+    """Which of torch's two file formats."""
+    return request.param
+
+
+@pytest.fixture(params=PAYLOADS)
+def payload(request: pytest.FixtureRequest) -> str:
+    """Which way to run code."""
+    return request.param

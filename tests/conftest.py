@@ -1,0 +1,245 @@
+"""Tiny data sets, configs for them, and the tools as processes of their own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+WIDTH, HEIGHT = 96, 64
+
+DETECTION = """
+_base_ = '{repo}/configs/_base_/faster-rcnn_r18_fpn_sn-all_scratch.py'
+
+metainfo = dict(classes=('bright', 'dark'))
+model = dict(
+    neck=dict(out_channels=32),
+    rpn_head=dict(in_channels=32, feat_channels=32),
+    roi_head=dict(
+        bbox_roi_extractor=dict(out_channels=32),
+        bbox_head=dict(in_channels=32, conv_out_channels=32, fc_out_channels=64, num_classes=2),
+    ),
+    test_cfg=dict(rcnn=dict(score_thr=0.0)),
+)
+load = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations', with_bbox=True)]
+test_keys = ('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor')
+train_dataloader = dict(
+    num_workers=0,
+    persistent_workers=False,
+    dataset=dict(
+        data_root='{data}/',
+        metainfo=metainfo,
+        ann_file='train.json',
+        data_prefix=dict(img='images/'),
+        pipeline=[*load, dict(type='PackDetInputs')],
+    ),
+)
+val_dataloader = dict(
+    num_workers=0,
+    persistent_workers=False,
+    dataset=dict(
+        data_root='{data}/',
+        metainfo=metainfo,
+        ann_file='val.json',
+        data_prefix=dict(img='images/'),
+        pipeline=[
+            load[0],
+            dict(type='Resize', scale=({width}, {height}), keep_ratio=True),
+            load[1],
+            dict(type='PackDetInputs', meta_keys=test_keys),
+        ],
+    ),
+)
+test_dataloader = val_dataloader
+val_evaluator = dict(ann_file='{data}/val.json', metric=['bbox', 'proposal'])
+test_evaluator = val_evaluator
+train_cfg = dict(max_epochs=1)
+param_scheduler = [dict(type='MultiStepLR', by_epoch=True, milestones=[1], gamma=0.1, end=9)]
+default_hooks = dict(logger=dict(interval=1), checkpoint=dict(max_keep_ckpts=-1))
+randomness = dict(seed=0)
+"""
+
+SEGMENTATION = """
+default_scope = 'mmseg'
+custom_imports = dict(imports=['sn_openmmlab'], allow_failed_imports=False)
+norm_cfg = dict(type='SN')
+model = dict(
+    type='EncoderDecoder',
+    data_preprocessor=dict(
+        type='SegDataPreProcessor',
+        mean=[123.675, 116.28, 103.53],
+        std=[58.395, 57.12, 57.375],
+        bgr_to_rgb=True,
+        pad_val=0,
+        seg_pad_val=255,
+        size=({height}, {width}),
+    ),
+    backbone=dict(type='ResNet', depth=18, norm_cfg=norm_cfg),
+    decode_head=dict(
+        type='FCNHead',
+        in_channels=512,
+        in_index=3,
+        channels=32,
+        num_convs=1,
+        num_classes=2,
+        norm_cfg=norm_cfg,
+        loss_decode=dict(type='CrossEntropyLoss'),
+    ),
+    train_cfg=dict(),
+    test_cfg=dict(mode='whole'),
+)
+load = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations')]
+dataset = dict(
+    type='BaseSegDataset',
+    metainfo=dict(classes=('bright', 'dark'), palette=[[255, 255, 0], [0, 0, 128]]),
+    data_root='{data}',
+    pipeline=[*load, dict(type='PackSegInputs')],
+)
+train_dataloader = dict(
+    batch_size=2,
+    num_workers=0,
+    sampler=dict(type='DefaultSampler', shuffle=True),
+    dataset=dict(data_prefix=dict(img_path='train', seg_map_path='labels/train'), **dataset),
+)
+val_dataloader = dict(
+    batch_size=1,
+    num_workers=0,
+    sampler=dict(type='DefaultSampler', shuffle=False),
+    dataset=dict(data_prefix=dict(img_path='val', seg_map_path='labels/val'), **dataset),
+)
+test_dataloader = val_dataloader
+val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
+test_evaluator = val_evaluator
+optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.01, momentum=0.9))
+train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=1, val_interval=1)
+val_cfg = dict(type='ValLoop')
+test_cfg = dict(type='TestLoop')
+default_hooks = dict(
+    logger=dict(type='LoggerHook', interval=1),
+    checkpoint=dict(type='CheckpointHook', interval=1, save_best='mIoU', rule='greater'),
+    visualization=dict(type='SegVisualizationHook'),
+)
+visualizer = dict(type='SegLocalVisualizer', vis_backends=[dict(type='LocalVisBackend')])
+randomness = dict(seed=0)
+"""
+
+
+@pytest.fixture(scope='session')
+def repo() -> Path:
+    """The folder of this clone."""
+    return Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope='session')
+def tool_env(repo: Path) -> dict[str, str]:
+    """The environment of the tools: this clone's package, and nothing that loosens torch.load."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith('TORCH_FORCE')}
+    path = os.pathsep.join([str(repo), *env.get('PYTHONPATH', '').split(os.pathsep)])
+    return {**env, 'PYTHONPATH': path, 'OMP_NUM_THREADS': '1'}
+
+
+@pytest.fixture(scope='session')
+def run_tool(
+    tool_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., subprocess.CompletedProcess]:
+    """A function that runs ``python`` with the given arguments, away from the clone."""
+    elsewhere = tmp_path_factory.mktemp('elsewhere')
+
+    def run(
+        *args: object, code: int = 0, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess:
+        done = subprocess.run(
+            [sys.executable, '-W', 'ignore', *map(str, args)],
+            cwd=elsewhere,
+            env={**tool_env, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
+        assert done.returncode == code, done.stdout[-4000:] + done.stderr[-4000:]
+        return done
+
+    return run
+
+
+def _draw_image(rng: np.random.Generator) -> tuple[np.ndarray, list[int], int]:
+    """Return a noisy grey image with one bright or dark rectangle, its x, y, w, h and its class."""
+    image = rng.integers(96, 160, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+    w, h = (int(side) for side in rng.integers(24, 56, 2))
+    x, y = int(rng.integers(0, WIDTH - w)), int(rng.integers(0, HEIGHT - h))
+    label = int(rng.integers(0, 2))
+    image[y : y + h, x : x + w] = (250, 10)[label]
+    return image, [x, y, w, h], label
+
+
+@pytest.fixture(scope='session')
+def tiny_coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A COCO data set of rectangles: ``images/`` with ``train.json`` (8) and ``val.json`` (4)."""
+    cv2 = pytest.importorskip('cv2')
+    root = tmp_path_factory.mktemp('coco')
+    (root / 'images').mkdir()
+    rng = np.random.default_rng(0)
+    for split, count in (('train', 8), ('val', 4)):
+        images, boxes = [], []
+        for i in range(count):
+            image, box, label = _draw_image(rng)
+            cv2.imwrite(str(root / 'images' / f'{split}{i}.png'), image)
+            images.append(dict(id=i, file_name=f'{split}{i}.png', width=WIDTH, height=HEIGHT))
+            area = box[2] * box[3]
+            boxes.append(
+                dict(id=i + 1, image_id=i, category_id=label, bbox=box, area=area, iscrowd=0)
+            )
+        categories = [dict(id=0, name='bright'), dict(id=1, name='dark')]
+        table = dict(images=images, annotations=boxes, categories=categories)
+        (root / f'{split}.json').write_text(json.dumps(table))
+    return root
+
+
+@pytest.fixture(scope='session')
+def tiny_maps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A segmentation data set: ``train/`` (4) and ``val/`` (2), their maps under ``labels/``."""
+    cv2 = pytest.importorskip('cv2')
+    root = tmp_path_factory.mktemp('maps')
+    rng = np.random.default_rng(0)
+    for split, count in (('train', 4), ('val', 2)):
+        for folder in (root / split, root / 'labels' / split):
+            folder.mkdir(parents=True)
+        for i in range(count):
+            image, (x, y, w, h), _ = _draw_image(rng)
+            labels = np.zeros((HEIGHT, WIDTH), np.uint8)
+            labels[y : y + h, x : x + w] = 1
+            cv2.imwrite(str(root / split / f'{i}.jpg'), image)
+            cv2.imwrite(str(root / 'labels' / split / f'{i}.png'), labels)
+    return root
+
+
+@pytest.fixture(scope='session')
+def detection_config(repo: Path, tiny_coco: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A config that trains the shipped SN detector, made narrower, on the rectangles."""
+    file = tmp_path_factory.mktemp('detection') / 'tiny_detection.py'
+    file.write_text(DETECTION.format(repo=repo, data=tiny_coco, width=WIDTH, height=HEIGHT))
+    return file
+
+
+@pytest.fixture(scope='session')
+def segmentation_config(tiny_maps: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A config of MMSegmentation that trains an FCN with SN on the maps."""
+    file = tmp_path_factory.mktemp('segmentation') / 'tiny_segmentation.py'
+    file.write_text(SEGMENTATION.format(data=tiny_maps, width=WIDTH, height=HEIGHT))
+    return file
+
+
+@pytest.fixture
+def write_config(tmp_path: Path) -> Callable[[str], Path]:
+    """A function that writes a config file of the given text."""
+
+    def write(text: str) -> Path:
+        file = tmp_path / 'written_config.py'
+        file.write_text(text)
+        return file
+
+    return write

@@ -1,0 +1,85 @@
+"""The arguments that the tools share, and how they end."""
+
+import os
+
+import pytest
+
+from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.command_line import (
+    add_launcher,
+    exit_with_sentence,
+    export_local_rank,
+    run_parser,
+)
+
+
+def test_arguments_are_those_of_the_toolboxes() -> None:
+    parser = run_parser('Test.')
+    add_launcher(parser)
+    args = parser.parse_args(
+        [
+            'config.py',
+            '--work-dir',
+            'here',
+            '--launcher',
+            'pytorch',
+            '--local-rank=3',
+            '--cfg-options',
+            'train_cfg.max_epochs=6',
+            'model.scopes=[in,ln]',
+            'name=value',
+            'flag=True',
+        ]
+    )
+    assert (args.config, args.work_dir, args.launcher) == ('config.py', 'here', 'pytorch')
+    assert args.local_rank == 3
+    assert args.cfg_options == {
+        'train_cfg.max_epochs': 6,
+        'model.scopes': ['in', 'ln'],
+        'name': 'value',
+        'flag': True,
+    }
+
+
+def test_arguments_may_be_left_out() -> None:
+    parser = run_parser('Test.')
+    add_launcher(parser)
+    args = parser.parse_args(['config.py'])
+    assert (args.work_dir, args.cfg_options, args.launcher) == (None, None, 'none')
+
+
+def test_rank_of_an_old_launcher_is_exported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('LOCAL_RANK', 'to be restored')
+    monkeypatch.delenv('LOCAL_RANK')
+    export_local_rank(2)
+    assert os.environ['LOCAL_RANK'] == '2'
+
+
+def test_rank_of_torchrun_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('LOCAL_RANK', '1')
+    export_local_rank(0)
+    assert os.environ['LOCAL_RANK'] == '1'
+
+
+def test_usage_error_becomes_one_sentence(capsys: pytest.CaptureFixture) -> None:
+    def main() -> None:
+        raise UsageError('there is no file.')
+
+    with pytest.raises(SystemExit) as caught:
+        exit_with_sentence(main)
+    assert caught.value.code == 2
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ('', 'error: there is no file.\n')
+
+
+def test_other_errors_keep_their_traceback() -> None:
+    def main() -> None:
+        raise ValueError('a bug')
+
+    with pytest.raises(ValueError, match='a bug'):
+        exit_with_sentence(main)
+
+
+def test_success_does_not_exit(capsys: pytest.CaptureFixture) -> None:
+    exit_with_sentence(lambda: print('done'))
+    assert capsys.readouterr().out == 'done\n'

@@ -1,0 +1,161 @@
+"""What the command lines' wishes change in a config and a runner."""
+
+from pathlib import Path
+
+import pytest
+from mmengine.config import Config
+from mmengine.evaluator import DumpResults, Evaluator
+from mmengine.registry import RUNNERS
+from mmengine.runner import Runner
+
+from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs import runner as runners
+
+
+@pytest.mark.parametrize(
+    ('wish', 'resume', 'load_from'),
+    [(None, False, 'weights.pth'), ('auto', True, None), ('epoch_3.pth', True, 'epoch_3.pth')],
+)
+def test_resume(wish: str | None, resume: bool, load_from: str | None) -> None:
+    config = Config(dict(resume=False, load_from='weights.pth'))
+    runners.set_resume(config, wish)
+    assert (config.resume, config.load_from) == (resume, load_from)
+
+
+def test_amp_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runners, 'get_device', lambda: 'cuda')
+    optimizer = dict(type='SGD', lr=0.1)
+    config = Config(dict(optim_wrapper=dict(type='OptimWrapper', optimizer=optimizer)))
+    runners.use_amp(config)
+    expected = dict(type='AmpOptimWrapper', loss_scale='dynamic', optimizer=optimizer)
+    assert config.optim_wrapper == expected
+
+
+def test_amp_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runners, 'get_device', lambda: 'cpu')
+    config = Config(dict(optim_wrapper=dict(type='OptimWrapper')))
+    with pytest.raises(UsageError, match='--amp needs a GPU'):
+        runners.use_amp(config)
+
+
+def test_scaled_lr() -> None:
+    config = Config(dict(auto_scale_lr=dict(base_batch_size=16, enable=False)))
+    runners.use_scaled_lr(config)
+    assert config.auto_scale_lr == dict(base_batch_size=16, enable=True)
+
+
+@pytest.mark.parametrize(
+    'settings', [{}, dict(auto_scale_lr=None), dict(auto_scale_lr=dict(enable=False))]
+)
+def test_scaled_lr_without_its_batch_is_refused(settings: dict) -> None:
+    with pytest.raises(UsageError, match=r'auto-scale-lr needs .*base_batch_size'):
+        runners.use_scaled_lr(Config(settings))
+
+
+def test_test_time_augmentation_wraps_the_model() -> None:
+    config = Config(
+        dict(
+            model=dict(type='FasterRCNN'),
+            tta_model=dict(type='DetTTAModel', tta_cfg=dict(max_per_img=100)),
+            tta_pipeline=[dict(type='LoadImageFromFile'), dict(type='TestTimeAug')],
+            test_dataloader=dict(dataset=dict(pipeline=[dict(type='LoadImageFromFile')])),
+        )
+    )
+    runners.use_test_time_augmentation(config)
+    assert config.model.type == 'DetTTAModel'
+    assert config.model.tta_cfg == dict(max_per_img=100)
+    assert config.model.module == dict(type='FasterRCNN')
+    assert [step.type for step in config.test_dataloader.dataset.pipeline] == [
+        'LoadImageFromFile',
+        'TestTimeAug',
+    ]
+
+
+@pytest.mark.parametrize(
+    ('present', 'named'),
+    [
+        ({}, 'tta_model and tta_pipeline'),
+        ({'tta_model': dict()}, 'needs tta_pipeline in'),
+        ({'tta_pipeline': []}, 'needs tta_model in'),
+    ],
+)
+def test_test_time_augmentation_that_lacks_something_is_refused(present: dict, named: str) -> None:
+    with pytest.raises(UsageError, match=named):
+        runners.use_test_time_augmentation(Config(dict(model=dict(), **present)))
+
+
+def drawing(scope: str) -> Config:
+    hooks = dict(visualization=dict(type='VisualizationHook'))
+    return Config(dict(default_scope=scope, default_hooks=hooks, visualizer=dict(type='V')))
+
+
+def test_drawing_goes_where_each_toolbox_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = str(tmp_path / 'drawn')
+    detection = drawing('mmdet')
+    runners.draw_predictions(detection, 'drawn')
+    hook = detection.default_hooks.visualization
+    assert (hook.draw, hook.test_out_dir) == (True, folder)
+    segmentation = drawing('mmseg')
+    runners.draw_predictions(segmentation, 'drawn')
+    assert segmentation.default_hooks.visualization.draw is True
+    assert segmentation.visualizer.save_dir == folder
+    classification = drawing('mmpretrain')
+    runners.draw_predictions(classification, 'drawn')
+    hook = classification.default_hooks.visualization
+    assert (hook.enable, hook.out_dir) == (True, folder)
+
+
+@pytest.mark.parametrize('settings', [{}, dict(default_hooks=dict(visualization=None))])
+def test_drawing_without_a_hook_is_refused(settings: dict) -> None:
+    with pytest.raises(UsageError, match='--show-dir needs a visualization hook'):
+        runners.draw_predictions(Config(dict(default_scope='mmdet', **settings)), 'drawn')
+
+
+class FakeRunner:
+    """As much of a runner as the dump of predictions touches."""
+
+    def __init__(self) -> None:
+        self.test_evaluator = Evaluator([])
+
+
+def test_dump_is_added_to_the_metrics(tmp_path: Path) -> None:
+    runner = FakeRunner()
+    runners.dump_predictions(runner, tmp_path / 'out.pkl')
+    (metric,) = runner.test_evaluator.metrics
+    assert isinstance(metric, DumpResults)
+    assert metric.out_file_path == str(tmp_path / 'out.pkl')
+
+
+def test_dump_is_a_pickle() -> None:
+    for name in ('out.pkl', 'folder/out.pickle'):
+        runners.check_dump(name)
+    for name in ('out.json', 'out', 'pkl', 'out.pkl.txt'):
+        with pytest.raises(UsageError, match=f'must name a .pkl or .pickle file, not {name}'):
+            runners.check_dump(name)
+
+
+def test_runner_is_mmengines_own_or_the_one_that_the_config_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Runner, 'from_cfg', lambda config: ('mmengine', config))
+
+    @RUNNERS.register_module(force=True)
+    class RunnerOfTests:
+        def __init__(self, cfg: dict) -> None:
+            self.cfg = cfg
+
+        @classmethod
+        def from_cfg(cls, config: Config) -> 'RunnerOfTests':
+            return cls(config)
+
+    try:
+        config = Config(dict(a=1))
+        assert runners.build_runner(config) == ('mmengine', config)
+        built = runners.build_runner(Config(dict(runner_type='RunnerOfTests', a=1)))
+        assert isinstance(built, RunnerOfTests)
+        assert built.cfg.a == 1
+    finally:
+        RUNNERS.module_dict.pop('RunnerOfTests')

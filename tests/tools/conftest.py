@@ -1,0 +1,104 @@
+"""Trained runs that the tests of the tools share, and what a run left behind."""
+
+import json
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope='session')
+def detection_run(
+    repo: Path,
+    detection_config: Path,
+    run_tool: Callable,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """The work folder of one epoch of the tiny detector by our tool."""
+    work_dir = tmp_path_factory.mktemp('detection_run')
+    run_tool(repo / 'tools/train.py', detection_config, '--work-dir', work_dir)
+    return work_dir
+
+
+@pytest.fixture(scope='session')
+def segmentation_run(
+    repo: Path,
+    segmentation_config: Path,
+    run_tool: Callable,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """The work folder of one epoch of the tiny segmenter by our tool."""
+    work_dir = tmp_path_factory.mktemp('segmentation_run')
+    run_tool(repo / 'tools/train.py', segmentation_config, '--work-dir', work_dir)
+    return work_dir
+
+
+@pytest.fixture(scope='session')
+def logged() -> Callable[[Path], tuple[list[dict], list[dict]]]:
+    """A function that returns what the newest training in a work folder logged.
+
+    That is: per iteration the losses by name, and per validation the metrics by name.
+    """
+
+    def read(work_dir: Path) -> tuple[list[dict], list[dict]]:
+        file = max(work_dir.glob('*/vis_data/scalars.json'))
+        entries = [json.loads(line) for line in file.read_text().splitlines()]
+        trained = [entry for entry in entries if 'loss' in entry]
+        validated = [entry for entry in entries if 'loss' not in entry]
+        times = ('time', 'data_time', 'step')
+        return (
+            [{name: value for name, value in e.items() if 'loss' in name} for e in trained],
+            [{name: value for name, value in e.items() if name not in times} for e in validated],
+        )
+
+    return read
+
+
+@pytest.fixture(scope='session')
+def tested() -> Callable[[Path], dict]:
+    """A function that returns the metrics of the only test in a work folder."""
+
+    def read(work_dir: Path) -> dict:
+        (file,) = work_dir.glob('*/*.json')
+        metrics = json.loads(file.read_text())
+        return {name: value for name, value in metrics.items() if 'time' not in name}
+
+    return read
+
+
+@pytest.fixture
+def fail(
+    repo: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+    tmp_path: Path,
+) -> Callable[..., str]:
+    """A function that runs a tool in this process, away from the clone; returns its sentence."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('LOCAL_RANK', '0')
+    monkeypatch.delenv('RANK', raising=False)
+
+    def run(tool: str, *args: object) -> str:
+        monkeypatch.setattr(sys, 'argv', [tool, *map(str, args)])
+        with pytest.raises(SystemExit) as caught:
+            runpy.run_path(str(repo / 'tools' / tool), run_name='__main__')
+        assert caught.value.code == 2
+        return check_sentence(capsys.readouterr().err)
+
+    return run
+
+
+def check_sentence(stderr: str) -> str:
+    """Return the sentence of an error, which is all that a tool said."""
+    assert stderr.startswith('error: ')
+    assert stderr.find('\n') == len(stderr) - 1
+    assert 'Traceback' not in stderr
+    return stderr
+
+
+@pytest.fixture(scope='session')
+def sentence() -> Callable[[str], str]:
+    """The check that what a tool said on stderr is one sentence, which it returns."""
+    return check_sentence
