@@ -6,6 +6,9 @@ distributions, its root registry learns the layer, and with it every toolbox.
 
 from importlib.util import find_spec
 
+from sn_openmmlab.layers.switch_norm import SwitchNorm
+
+__all__ = ['SwitchNorm']
 __version__ = '0.1.0'
 
 if find_spec('mmengine') is not None:

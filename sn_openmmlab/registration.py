@@ -1,10 +1,13 @@
-"""Makes the layer known to every OpenMMLab toolbox."""
+"""Makes the layer known to every OpenMMLab toolbox, and lets torch read mmengine's checkpoints."""
 
 from mmengine.registry import MODELS
 
 from sn_openmmlab.checkpoints.safe_globals import allow_mmengine_checkpoints
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
-# Reloading the module registers anew.
-MODELS.register_module(name=['SN', 'SN1d', 'SN2d', 'SN3d'], force=True, module=SwitchNorm)
+for _name in ('SN', 'SN1d', 'SN2d', 'SN3d'):
+    # Reloading this module registers anew, but another project's layer is not replaced.
+    _present = MODELS.module_dict.get(_name)
+    _ours = getattr(_present, '__module__', None) == SwitchNorm.__module__
+    MODELS.register_module(name=_name, force=_ours, module=SwitchNorm)
 allow_mmengine_checkpoints()

@@ -6,8 +6,9 @@ python tools/report.py CONFIG --work-dir WORK_DIR
 import tempfile
 from pathlib import Path
 
-from sn_openmmlab.analysis.report import newest_checkpoint, newest_run, write_report
+from sn_openmmlab.analysis.report import find_runs, newest_checkpoint, write_report
 from sn_openmmlab.checkpoints.safe_loading import load_safely
+from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs import config as configs
 from sn_openmmlab.runs import runner as runners
 from sn_openmmlab.runs.command_line import exit_with_sentence, run_parser
@@ -18,15 +19,17 @@ def main() -> None:
     args = run_parser(__doc__.split('\n')[0]).parse_args()
     config = configs.read_config(args.config, args.cfg_options)
     configs.set_work_dir(config, args.work_dir)
-    run = newest_run(config.work_dir)
+    runs = find_runs(config.work_dir)
     checkpoint = newest_checkpoint(config.work_dir)
     folder = Path(config.work_dir) / 'report'
+    if config.default_scope == 'mmpretrain':
+        raise UsageError('the report draws detections and segmentations, not what MMPretrain does.')
     check_data(config, 'val_dataloader')
     load_safely()
     with tempfile.TemporaryDirectory() as config.work_dir:
-        metrics = write_report(runners.build_runner(config), checkpoint, run, folder)
+        metrics = write_report(runners.build_runner(config), checkpoint, runs, folder)
     for name, value in metrics.items():
-        print(f'{name}: {value:.3f}')
+        print(f'{name}: {value}')
     print(f'Everything is in {folder}:')
     for file in sorted(folder.iterdir()):
         print(f'  {file}')

@@ -28,6 +28,7 @@ optim_wrapper = dict(
     optimizer=dict(lr=0.01),
     clip_grad=dict(max_norm=35),
 )
+auto_scale_lr = dict(base_batch_size=2)
 default_hooks = dict(
     logger=dict(interval=20),
     checkpoint=dict(max_keep_ckpts=1),

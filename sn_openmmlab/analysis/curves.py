@@ -1,7 +1,7 @@
 """The curves of a run, from the scalars that mmengine's visualizer writes."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -12,13 +12,25 @@ Curve = list[tuple[float, float]]
 _NO_METRICS = ('step', 'time', 'data_time')
 
 
-def read_curves(file: str | Path) -> tuple[dict[str, Curve], dict[str, Curve]]:
-    """Read ``vis_data/scalars.json`` of a run.
+def read_curves(files: Iterable[str | Path]) -> tuple[dict[str, Curve], dict[str, Curve]]:
+    """Read the ``vis_data/scalars.json`` of a training and of those that continued it.
+
+    Args:
+        files: in the order of time; what a later one did again replaces what an earlier one did.
 
     Returns:
         The losses by name over the iteration, and the metrics of the validations by name over the
-        epoch.
+        epoch, or over the iteration in trainings that count those.
     """
+    losses: dict[str, Curve] = {}
+    metrics: dict[str, Curve] = {}
+    for file in files:
+        for old, new in zip((losses, metrics), _read_file(file), strict=True):
+            _continue(old, new)
+    return losses, metrics
+
+
+def _read_file(file: str | Path) -> tuple[dict[str, Curve], dict[str, Curve]]:
     losses: dict[str, Curve] = {}
     metrics: dict[str, Curve] = {}
     for line in Path(file).read_text().splitlines():
@@ -30,6 +42,13 @@ def read_curves(file: str | Path) -> tuple[dict[str, Curve], dict[str, Curve]]:
         for name in names:
             curves.setdefault(name, []).append((entry['step'], entry[name]))
     return losses, metrics
+
+
+def _continue(old: dict[str, Curve], new: dict[str, Curve]) -> None:
+    start = min((curve[0][0] for curve in new.values()), default=float('inf'))
+    for name in {**old, **new}:
+        kept = [point for point in old.get(name, []) if point[0] < start]
+        old[name] = kept + new.get(name, [])
 
 
 def draw_curves(
@@ -47,6 +66,6 @@ def draw_curves(
         if axes.lines:
             axes.legend(fontsize=8)
     left.set(xlabel='iteration', ylabel='loss', ylim=(0, None))
-    right.set(xlabel='epoch', ylabel='validation', ylim=(0, None))
+    right.set(xlabel='epoch (or iteration)', ylabel='validation', ylim=(0, None))
     right.xaxis.get_major_locator().set_params(integer=True)
     figure.savefig(file, dpi=130)

@@ -1,5 +1,6 @@
 """Pictures of what a model predicts, beside the truth."""
 
+import tempfile
 from pathlib import Path
 
 import mmcv
@@ -40,5 +41,8 @@ def _draw_pair(runner: Runner, item: dict, score: float) -> np.ndarray:
     sample = runner.model.val_step(pseudo_collate([item]))[0]
     image = mmcv.imread(sample.img_path, channel_order='rgb')
     options = {'pred_score_thr': score} if 'pred_instances' in sample else {}
-    runner.visualizer.add_datasample('pair', image, sample, show=False, **options)
-    return runner.visualizer.get_image()
+    # Only the file is sure to have both: what get_image() gives differs between the toolboxes.
+    with tempfile.TemporaryDirectory() as folder:
+        options['out_file'] = str(Path(folder) / 'pair.png')
+        runner.visualizer.add_datasample('pair', image, sample, show=False, **options)
+        return mmcv.imread(options['out_file'], channel_order='rgb')

@@ -3,6 +3,7 @@
 import json
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from mmengine.runner import Runner, find_latest_checkpoint
@@ -14,8 +15,8 @@ from sn_openmmlab.analysis.ratio_chart import draw_ratio_chart
 from sn_openmmlab.errors import UsageError
 
 
-def newest_run(work_dir: str | Path) -> Path:
-    """Return the folder of the newest training in ``work_dir`` that logged scalars.
+def find_runs(work_dir: str | Path) -> list[Path]:
+    """Return the folders of the trainings in ``work_dir`` that logged scalars, the newest last.
 
     Raises:
         UsageError: there is none.
@@ -23,7 +24,7 @@ def newest_run(work_dir: str | Path) -> Path:
     runs = sorted(Path(work_dir).glob('*/vis_data/scalars.json'))
     if not runs:
         raise UsageError(f'{work_dir} holds no finished training: run tools/train.py first.')
-    return runs[-1].parent.parent
+    return [run.parent.parent for run in runs]
 
 
 def newest_checkpoint(work_dir: str | Path) -> Path:
@@ -39,19 +40,21 @@ def newest_checkpoint(work_dir: str | Path) -> Path:
     return name
 
 
-def write_report(runner: Runner, checkpoint: Path, run: Path, folder: Path) -> dict[str, float]:
+def write_report(
+    runner: Runner, checkpoint: Path, runs: Sequence[Path], folder: Path
+) -> dict[str, float]:
     """Write checkpoint, log, metrics and figures of a run into ``folder``, replaced whole.
 
     Args:
         runner: built from the run's config; the checkpoint is loaded into it.
         checkpoint: the trained weights.
-        run: the folder in which mmengine logged the run.
+        runs: the folders in which mmengine logged the training and what continued it.
         folder: where the report goes.
 
     Returns:
         The metrics of the last validation.
     """
-    losses, metrics = read_curves(run / 'vis_data' / 'scalars.json')
+    losses, metrics = read_curves(run / 'vis_data' / 'scalars.json' for run in runs)
     last = {name: curve[-1][1] for name, curve in metrics.items()}
     runner.load_checkpoint(str(checkpoint))
     rows = importance_ratios(runner.model)
@@ -60,8 +63,8 @@ def write_report(runner: Runner, checkpoint: Path, run: Path, folder: Path) -> d
         new = Path(scratch) / 'new'
         new.mkdir()
         shutil.copy(checkpoint, new / 'checkpoint.pth')
-        shutil.copy(run / f'{run.name}.log', new / 'train.log')
-        shutil.copy(run / 'vis_data' / 'config.py', new / 'config.py')
+        shutil.copy(runs[-1] / f'{runs[-1].name}.log', new / 'train.log')
+        shutil.copy(runs[-1] / 'vis_data' / 'config.py', new / 'config.py')
         (new / 'metrics.json').write_text(json.dumps(last, indent=2) + '\n')
         draw_curves(losses, metrics, new / 'curves.png')
         draw_prediction_grid(runner, new / 'predictions.png')

@@ -43,15 +43,21 @@ def read_checkpoint(path: str | os.PathLike, map_location: Any = 'cpu') -> dict:
                 'mmengine saves, and could run code.'
             ) from error
         raise UsageError(f'{path} is not a checkpoint, or is damaged or cut short.') from error
-    if not isinstance(checkpoint, dict):
-        raise UsageError(f'{path} holds no weights by name, but a {type(checkpoint).__name__}.')
+    state = checkpoint.get('state_dict', checkpoint) if isinstance(checkpoint, dict) else checkpoint
+    if not isinstance(state, dict) or not all(isinstance(key, str) for key in state):
+        raise UsageError(f'{path} holds no weights by name, but a {type(state).__name__}.')
     return checkpoint
 
 
 def check_resumable(path: str | os.PathLike) -> None:
     """Raise UsageError unless the checkpoint file holds a training that can be continued."""
     checkpoint = read_checkpoint(path)
-    if 'message_hub' not in checkpoint or not {'epoch', 'iter'} <= set(checkpoint.get('meta', ())):
+    meta, hub = checkpoint.get('meta'), checkpoint.get('message_hub')
+    if (
+        not isinstance(hub, dict)
+        or not isinstance(meta, dict)
+        or not {'epoch', 'iter'} <= set(meta)
+    ):
         raise UsageError(
             f'{path} holds weights, but no training to continue: to start from the weights, give '
             f'--cfg-options load_from={path} in place of --resume.'

@@ -111,7 +111,8 @@ class SwitchNorm(_InstanceNorm):
     def forward(self, x: Tensor) -> Tensor:
         """Normalize ``x``, (N, C, *) with up to three more dimensions; the output is like it."""
         check_input(x, self.num_features)
-        uses_running = self.track_running_stats and not self.training
+        tracks = self.running_mean is not None
+        given = tracks and not self.training
         y, batch_moments = switch_norm(
             x,
             self.weight,
@@ -122,9 +123,9 @@ class SwitchNorm(_InstanceNorm):
             num_groups=self.num_groups,
             correction=self.correction,
             eps=self.eps,
-            batch_moments=(self.running_mean, self.running_var) if uses_running else None,
+            batch_moments=(self.running_mean, self.running_var) if given else None,
         )
-        if self.track_running_stats and self.training and x.numel() > 0:
+        if tracks and self.training and x.numel() > 0:
             self._track(*batch_moments)
         return y
 
@@ -146,4 +147,5 @@ class SwitchNorm(_InstanceNorm):
             share = self.momentum
             if share is None:
                 share = self.num_batches_tracked.to(running.dtype).reciprocal()
-            running.lerp_(new.to(running.dtype), share)
+            # In this form, unlike lerp's, a float16 variance that overflows stays inf, not NaN.
+            running.mul_(1 - share).add_(new.to(running.dtype) * share)

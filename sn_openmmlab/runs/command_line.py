@@ -18,11 +18,27 @@ def run_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         '--cfg-options',
         nargs='+',
-        action=DictAction,
+        action=_Options,
         metavar='KEY=VALUE',
         help='change settings of the config, as in train_cfg.max_epochs=6 key="[a,b]"',
     )
     return parser
+
+
+class _Options(DictAction):
+    """mmengine's reading of KEY=VALUE, with a sentence where there is no '='."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: list[str],
+        option: str | None = None,
+    ) -> None:
+        for value in values:
+            if '=' not in value:
+                parser.error(f'--cfg-options takes KEY=VALUE, not {value!r}.')
+        super().__call__(parser, namespace, values, option)
 
 
 def add_launcher(parser: argparse.ArgumentParser) -> None:

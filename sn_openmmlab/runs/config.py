@@ -23,7 +23,7 @@ def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> C
 
     Raises:
         UsageError: there is no such file, it cannot be read as a config, it names no toolbox of
-            ours in ``default_scope``, or that toolbox is not installed.
+            ours in ``default_scope`` or has no model, or that toolbox is not installed.
     """
     path = Path(path)
     if not path.is_file():
@@ -38,11 +38,17 @@ def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> C
 
 
 def set_work_dir(config: Config, work_dir: str | Path | None) -> None:
-    """Let results go to ``work_dir``, else where the config says, else to a folder of its name."""
+    """Let results go to ``work_dir``, else where the config says, else to a folder of its name.
+
+    Raises:
+        UsageError: there is a file in that place.
+    """
     if work_dir is not None:
         config.work_dir = str(work_dir)
     elif config.get('work_dir') is None:
         config.work_dir = str(Path('work_dirs') / Path(config.filename).stem)
+    if Path(config.work_dir).exists() and not Path(config.work_dir).is_dir():
+        raise UsageError(f'the work folder {config.work_dir} is a file: name another --work-dir.')
 
 
 def use_launcher(config: Config, launcher: str) -> None:
@@ -79,7 +85,7 @@ def check_checkpoint(path: str | Path) -> None:
 def check_pretrained(config: Config) -> None:
     """Raise UsageError where the model starts from a checkpoint file that is not there."""
     for key, path in _pretrained(config.model, 'model'):
-        if '://' not in path and not Path(path).expanduser().is_file():
+        if '://' not in str(path) and not Path(str(path)).expanduser().is_file():
             raise UsageError(
                 f'the config starts {key} from {path}, which does not exist: put the checkpoint '
                 f'there, name another with --cfg-options {key}.init_cfg.checkpoint=FILE, or start '
@@ -96,6 +102,8 @@ def _check_toolbox(config: Config, path: Path) -> None:
         )
     if find_spec(scope) is None:
         raise UsageError(f'{path} is a config of {scope}, which is not installed here.')
+    if 'model' not in config:
+        raise UsageError(f'{path} has no model: it is not the config of a whole run.')
 
 
 def _pretrained(part: Any, key: str) -> list[tuple[str, str]]:

@@ -15,8 +15,12 @@ def check_data(config: Config, *loaders: str) -> None:
     Args:
         config: the config of the run.
         loaders: which data loaders the run will use, as in ``'train_dataloader'``; those that the
-            config lacks are passed over.
+            config lacks are passed over, and so are data sets in a remote storage.
     """
+    if (
+        config.get('default_scope') == 'mmpretrain'
+    ):  # Its data sets of research download themselves.
+        return
     for loader in loaders:
         for dataset in _datasets((config.get(loader) or {}).get('dataset')):
             for path in _paths(dataset):
@@ -39,6 +43,8 @@ def _datasets(part: Any) -> Iterator[dict]:
 
 
 def _paths(dataset: dict) -> Iterator[str]:
+    if dataset.get('backend_args'):
+        return
     root = dataset.get('data_root') or ''
     prefixes = dataset.get('data_prefix') or {}
     folders = prefixes.values() if isinstance(prefixes, dict) else [prefixes]

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from mmengine.config import Config, ConfigDict
 from mmengine.device import get_device
-from mmengine.evaluator import DumpResults
-from mmengine.registry import RUNNERS
+from mmengine.registry import METRICS, RUNNERS
 from mmengine.runner import Runner
 
 from sn_openmmlab.errors import UsageError
@@ -75,6 +74,7 @@ def draw_predictions(config: Config, folder: str | Path) -> None:
         raise UsageError("--show-dir needs a visualization hook in the config's default_hooks.")
     # MMDetection joins a relative folder to its own once per image.
     folder = Path(folder).absolute()
+    hook.interval = 1
     if config.default_scope == 'mmpretrain':
         hook.update(enable=True, out_dir=str(folder))
         return
@@ -93,4 +93,7 @@ def check_dump(file: str | Path) -> None:
 
 def dump_predictions(runner: Runner, file: str | Path) -> None:
     """Let the test write every prediction to a pickle file."""
-    runner.test_evaluator.metrics.append(DumpResults(out_file_path=str(file)))
+    # MMDetection's own compresses masks, which would fill the memory otherwise.
+    kind = 'mmdet.DumpDetResults' if runner.cfg.default_scope == 'mmdet' else 'DumpResults'
+    metric = METRICS.build({'type': kind, 'out_file_path': str(file)})
+    runner.test_evaluator.metrics.append(metric)

@@ -32,7 +32,7 @@ def written(text: str, folder: Path) -> Path:
 
 
 def test_detection_has_losses_by_iteration_and_metrics_by_epoch(tmp_path: Path) -> None:
-    losses, metrics = read_curves(written(DETECTION, tmp_path))
+    losses, metrics = read_curves([written(DETECTION, tmp_path)])
     assert losses == {
         'loss': [(20, 1.5), (40, 1.0), (60, 0.5)],
         'loss_cls': [(20, 1.0), (40, 0.75), (60, 0.25)],
@@ -44,14 +44,14 @@ def test_detection_has_losses_by_iteration_and_metrics_by_epoch(tmp_path: Path) 
 
 
 def test_segmentation_has_metrics_without_a_prefix(tmp_path: Path) -> None:
-    losses, metrics = read_curves(written(SEGMENTATION, tmp_path))
+    losses, metrics = read_curves([written(SEGMENTATION, tmp_path)])
     assert losses == {'loss': [(50, 0.7)], 'decode.loss_ce': [(50, 0.7)]}
     assert metrics == {'aAcc': [(100, 90.0)], 'mIoU': [(100, 62.5)], 'mAcc': [(100, 75.0)]}
 
 
 def test_log_without_a_validation_has_no_metrics(tmp_path: Path) -> None:
     first = DETECTION.strip().split('\n')[0]
-    losses, metrics = read_curves(written(first, tmp_path))
+    losses, metrics = read_curves([written(first, tmp_path)])
     assert losses == {'loss': [(20, 1.5)], 'loss_cls': [(20, 1.0)]}
     assert metrics == {}
 
@@ -59,7 +59,7 @@ def test_log_without_a_validation_has_no_metrics(tmp_path: Path) -> None:
 def test_diverged_loss_is_read_and_drawn(tmp_path: Path) -> None:
     lines = DETECTION.replace('"loss": 1.0', '"loss": NaN')
     lines = lines.replace('"loss": 0.5', '"loss": Infinity')
-    losses, metrics = read_curves(written(lines, tmp_path))
+    losses, metrics = read_curves([written(lines, tmp_path)])
     assert losses['loss'][0] == (20, 1.5)
     assert np.isnan(losses['loss'][1][1])
     assert losses['loss'][2] == (60, np.inf)
@@ -68,7 +68,7 @@ def test_diverged_loss_is_read_and_drawn(tmp_path: Path) -> None:
 
 
 def test_picture_has_its_size_and_both_plots(tmp_path: Path) -> None:
-    losses, metrics = read_curves(written(DETECTION, tmp_path))
+    losses, metrics = read_curves([written(DETECTION, tmp_path)])
     draw_curves(losses, metrics, tmp_path / 'curves.png')
     picture = imread(tmp_path / 'curves.png')
     assert picture.shape == (4.5 * 130, 12 * 130, 4)
@@ -78,7 +78,7 @@ def test_picture_has_its_size_and_both_plots(tmp_path: Path) -> None:
 
 
 def test_not_measured_is_not_drawn(tmp_path: Path) -> None:
-    losses, metrics = read_curves(written(DETECTION, tmp_path))
+    losses, metrics = read_curves([written(DETECTION, tmp_path)])
     draw_curves(losses, metrics, tmp_path / 'with.png')
     del metrics['coco/bbox_mAP_s']
     draw_curves(losses, metrics, tmp_path / 'without.png')
@@ -101,4 +101,29 @@ def test_nothing_to_draw_gives_an_empty_picture(tmp_path: Path) -> None:
 
 def test_damaged_log_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(json.JSONDecodeError):
-        read_curves(written(DETECTION[:-30], tmp_path))
+        read_curves([written(DETECTION[:-30], tmp_path)])
+
+
+def test_continued_training_is_one_curve(tmp_path: Path) -> None:
+    for name, lines in {
+        'first': DETECTION,
+        'again': """
+{"loss": 0.4, "step": 60}
+{"coco/bbox_mAP": 0.75, "time": 0.1, "data_time": 0.01, "step": 2}
+{"coco/bbox_mAP": 0.8, "time": 0.1, "data_time": 0.01, "step": 3}
+""",
+    }.items():
+        (tmp_path / name).mkdir()
+        written(lines, tmp_path / name)
+    losses, metrics = read_curves(tmp_path / name / 'scalars.json' for name in ('first', 'again'))
+    assert losses['loss'] == [(20, 1.5), (40, 1.0), (60, 0.4)]
+    assert metrics['coco/bbox_mAP'] == [(1, 0.25), (2, 0.75), (3, 0.8)]
+
+
+def test_new_training_in_the_same_folder_replaces_the_old(tmp_path: Path) -> None:
+    (tmp_path / 'old').mkdir()
+    (tmp_path / 'new').mkdir()
+    old = written(DETECTION, tmp_path / 'old')
+    new = written(DETECTION.strip().split('\n')[0], tmp_path / 'new')
+    losses, _ = read_curves([old, new])
+    assert losses['loss'] == [(20, 1.5)]

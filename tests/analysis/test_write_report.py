@@ -56,7 +56,7 @@ def work_dir(tmp_path: Path) -> Path:
 def write(work_dir: Path, model: nn.Module | None = None) -> dict[str, float]:
     runner = FakeRunner(nn.Sequential(SwitchNorm(2)) if model is None else model)
     return report.write_report(
-        runner, work_dir / 'epoch_2.pth', work_dir / RUN, work_dir / 'report'
+        runner, work_dir / 'epoch_2.pth', [work_dir / RUN], work_dir / 'report'
     )
 
 
@@ -129,19 +129,19 @@ def test_failure_leaves_the_old_report_or_none(
         assert [file.read_text() for file in (work_dir / 'report').iterdir()] == ['old']
 
 
-def test_newest_run_is_the_last_that_logged(work_dir: Path) -> None:
+def test_runs_are_those_that_logged_the_newest_last(work_dir: Path) -> None:
     later = work_dir / '20260102_000000/vis_data'
     later.mkdir(parents=True)
-    assert report.newest_run(work_dir) == work_dir / RUN, 'a test logs no scalars'
+    assert report.find_runs(work_dir) == [work_dir / RUN], 'a test logs no scalars'
     (later / 'scalars.json').touch()
-    assert report.newest_run(work_dir) == later.parent
+    assert report.find_runs(work_dir) == [work_dir / RUN, later.parent]
 
 
 @pytest.mark.parametrize('folder', ['absent', 'empty'])
 def test_missing_run_is_one_sentence(folder: str, tmp_path: Path) -> None:
     (tmp_path / 'empty').mkdir()
     with pytest.raises(UsageError, match=f'{folder} holds no finished training'):
-        report.newest_run(tmp_path / folder)
+        report.find_runs(tmp_path / folder)
     with pytest.raises(UsageError, match=f'{folder} holds no checkpoint'):
         report.newest_checkpoint(tmp_path / folder)
 

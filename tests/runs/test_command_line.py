@@ -48,6 +48,13 @@ def test_arguments_may_be_left_out() -> None:
     assert (args.work_dir, args.cfg_options, args.launcher) == (None, None, 'none')
 
 
+def test_option_without_a_value_is_refused(capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run_parser('Test.').parse_args(['config.py', '--cfg-options', 'a.b=1', 'resume'])
+    assert caught.value.code == 2
+    assert "--cfg-options takes KEY=VALUE, not 'resume'." in capsys.readouterr().err
+
+
 def test_rank_of_an_old_launcher_is_exported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv('LOCAL_RANK', 'to be restored')
     monkeypatch.delenv('LOCAL_RANK')

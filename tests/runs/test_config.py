@@ -95,12 +95,17 @@ def test_config_without_scope_is_refused(write_config: Write) -> None:
         read_config(write_config('model = dict()'))
 
 
+def test_config_without_model_is_refused(write_config: Write) -> None:
+    with pytest.raises(UsageError, match='has no model: it is not the config of a whole run'):
+        read_config(write_config("default_scope = 'mmdet'"))
+
+
 @pytest.mark.parametrize('toolbox', ['mmdet', 'mmseg', 'mmpretrain'])
 def test_missing_toolbox_is_named(
     toolbox: str, write_config: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, toolbox, None)
-    file = write_config(f"default_scope = '{toolbox}'")
+    file = write_config(f"default_scope = '{toolbox}'\nmodel = dict()\n")
     with pytest.raises(UsageError, match=f'a config of {toolbox}, which is not installed here'):
         read_config(file)
 
@@ -116,6 +121,15 @@ def test_work_dir_is_the_command_lines_then_the_configs_then_the_files_name(
     assert config.work_dir == 'of_config'
     set_work_dir(config, Path('of_line'))
     assert config.work_dir == 'of_line'
+
+
+def test_work_dir_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    config = Config(dict(work_dir=str(tmp_path / 'file')))
+    set_work_dir(config, None)
+    set_work_dir(config, tmp_path)
+    (tmp_path / 'file').touch()
+    with pytest.raises(UsageError, match=f'the work folder {tmp_path / "file"} is a file'):
+        set_work_dir(config, tmp_path / 'file')
 
 
 def test_one_process_needs_no_group() -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from mmdet.evaluation import DumpDetResults
 from mmengine.config import Config
 from mmengine.evaluator import DumpResults, Evaluator
 from mmengine.registry import RUNNERS
@@ -97,15 +98,16 @@ def test_drawing_goes_where_each_toolbox_looks(
     detection = drawing('mmdet')
     runners.draw_predictions(detection, 'drawn')
     hook = detection.default_hooks.visualization
-    assert (hook.draw, hook.test_out_dir) == (True, folder)
+    assert (hook.draw, hook.interval, hook.test_out_dir) == (True, 1, folder)
     segmentation = drawing('mmseg')
     runners.draw_predictions(segmentation, 'drawn')
-    assert segmentation.default_hooks.visualization.draw is True
+    hook = segmentation.default_hooks.visualization
+    assert (hook.draw, hook.interval) == (True, 1)
     assert segmentation.visualizer.save_dir == folder
     classification = drawing('mmpretrain')
     runners.draw_predictions(classification, 'drawn')
     hook = classification.default_hooks.visualization
-    assert (hook.enable, hook.out_dir) == (True, folder)
+    assert (hook.enable, hook.interval, hook.out_dir) == (True, 1, folder)
 
 
 @pytest.mark.parametrize('settings', [{}, dict(default_hooks=dict(visualization=None))])
@@ -121,11 +123,13 @@ class FakeRunner:
         self.test_evaluator = Evaluator([])
 
 
-def test_dump_is_added_to_the_metrics(tmp_path: Path) -> None:
+@pytest.mark.parametrize(('scope', 'kind'), [('mmdet', DumpDetResults), ('mmseg', DumpResults)])
+def test_dump_is_added_to_the_metrics(scope: str, kind: type, tmp_path: Path) -> None:
     runner = FakeRunner()
+    runner.cfg = Config({'default_scope': scope})
     runners.dump_predictions(runner, tmp_path / 'out.pkl')
     (metric,) = runner.test_evaluator.metrics
-    assert isinstance(metric, DumpResults)
+    assert type(metric) is kind
     assert metric.out_file_path == str(tmp_path / 'out.pkl')
 
 
