@@ -3,6 +3,9 @@
 python tools/test.py CONFIG CHECKPOINT
 """
 
+from mmengine.runner import CheckpointLoader
+
+from sn_openmmlab.checkpoints.fit import check_fit
 from sn_openmmlab.checkpoints.safe_loading import load_safely
 from sn_openmmlab.runs import config as configs
 from sn_openmmlab.runs import runner as runners
@@ -40,7 +43,9 @@ def main() -> None:
     check_data(config, 'test_dataloader')
     configs.use_launcher(config, args.launcher)
     load_safely()
+    checkpoint = CheckpointLoader.load_checkpoint(args.checkpoint, map_location='cpu')
     runner = runners.build_runner(config)
+    check_fit(runner.model, checkpoint, args.checkpoint)
     if args.out:
         runners.dump_predictions(runner, args.out)
     runner.test()
