@@ -142,3 +142,35 @@ def test_importing_and_reloading_it_again_does_no_harm():
     assert MODELS.get('SN') is SwitchNorm
     name, layer = build_norm_layer({'type': 'SN'}, 8)
     assert (name, type(layer)) == ('sn', SwitchNorm)
+
+
+def test_reloading_registers_anew_and_another_projects_layer_is_kept(tmp_path):
+    lines = _python(
+        """
+        import importlib
+        from mmengine.registry import MODELS
+        import sn_openmmlab.registration as registration
+
+        importlib.reload(registration)
+        print(MODELS.get('SN').__name__)
+
+        class Foreign:
+            pass
+
+        MODELS.register_module(name='SN', force=True, module=Foreign)
+        try:
+            importlib.reload(registration)
+        except KeyError as error:
+            print(error)
+        print(MODELS.get('SN').__name__)
+        """,
+        tmp_path,
+    )
+    assert lines[0] == 'SwitchNorm'
+    assert 'SN is already registered' in lines[1]
+    assert lines[2] == 'Foreign'
+
+
+def test_the_layer_is_the_packages_public_name():
+    assert sn_openmmlab.SwitchNorm is SwitchNorm
+    assert sn_openmmlab.__all__ == ['SwitchNorm']

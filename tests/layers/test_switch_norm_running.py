@@ -113,3 +113,23 @@ def test_one_layer_used_twice_before_backward_keeps_its_gradients(paper, outcome
     )
     torch.testing.assert_close(found, expected)
     assert layer.num_batches_tracked.item() == 2
+
+
+def test_without_running_tables_evaluation_uses_the_batch_as_in_torch():
+    x = torch.randn(3, 4, 5, 5)
+    layer, norm = SwitchNorm(4, scopes=('bn',)), torch.nn.BatchNorm2d(4)
+    for module in (layer, norm):
+        module.running_mean = module.running_var = None
+        module.eval()
+
+    torch.testing.assert_close(layer(x), norm(x))
+
+
+def test_float16_running_variance_that_overflows_is_infinite_as_in_torch():
+    x = torch.tensor([-6e4, 6e4], dtype=torch.float16).reshape(2, 1, 1, 1)
+    layer = SwitchNorm(1, dtype=torch.float16)
+    for _ in range(3):
+        layer(x)
+
+    assert layer.running_var.isposinf().all()
+    assert layer.running_mean.isfinite().all()
