@@ -2,9 +2,10 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +129,30 @@ randomness = dict(seed=0)
 """
 
 
+NO_NETWORK = {
+    'http_proxy': 'http://127.0.0.1:9',
+    'https_proxy': 'http://127.0.0.1:9',
+    'no_proxy': '127.0.0.1,localhost',
+}
+
+
+@pytest.fixture(scope='session', autouse=True)
+def no_network() -> Iterator[None]:
+    """Nothing needs the network when it runs: a connection to elsewhere fails the test."""
+    connect = socket.socket.connect
+
+    def connect_here(self: socket.socket, address: object) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            assert address[0] in ('127.0.0.1', '::1', 'localhost'), f'connects to {address}'
+        connect(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, 'connect', connect_here)
+        for name, value in NO_NETWORK.items():
+            patch.setenv(name, value)
+        yield
+
+
 @pytest.fixture(scope='session')
 def repo() -> Path:
     """The folder of this clone."""
@@ -139,7 +164,7 @@ def tool_env(repo: Path) -> dict[str, str]:
     """The environment of the tools: this clone's package, and nothing that loosens torch.load."""
     env = {name: value for name, value in os.environ.items() if not name.startswith('TORCH_FORCE')}
     path = os.pathsep.join([str(repo), *env.get('PYTHONPATH', '').split(os.pathsep)])
-    return {**env, 'PYTHONPATH': path, 'OMP_NUM_THREADS': '1'}
+    return {**env, **NO_NETWORK, 'PYTHONPATH': path, 'OMP_NUM_THREADS': '1'}
 
 
 @pytest.fixture(scope='session')

@@ -242,7 +242,11 @@ def test_whole_model_is_refused_by_name(tmp_path: Path) -> None:
         read_checkpoint(file)
 
 
-@pytest.mark.parametrize('value', [[torch.ones(1)], torch.ones(1), None])
+@pytest.mark.parametrize(
+    'value',
+    [[torch.ones(1)], torch.ones(1), None, {1: torch.ones(1)}, {'state_dict': [torch.ones(1)]}],
+    ids=['list', 'tensor', 'none', 'numbers', 'list_in_dict'],
+)
 def test_file_without_names_is_refused(value: object, tmp_path: Path) -> None:
     file = tmp_path / 'value.pth'
     torch.save(value, file)
@@ -268,8 +272,10 @@ def test_training_can_be_continued_from_a_real_checkpoint(real_checkpoint: Path)
         {'state_dict': {}, 'meta': {'epoch': 1, 'iter': 2}},
         {'state_dict': {}, 'meta': {}, 'message_hub': {}},
         {'state_dict': {}, 'message_hub': {}},
+        {'state_dict': {}, 'message_hub': {}, 'meta': None},
+        {'state_dict': {}, 'message_hub': None, 'meta': {'epoch': 1, 'iter': 2}},
     ],
-    ids=['bare', 'weights', 'no_message_hub', 'no_epoch', 'no_meta'],
+    ids=['bare', 'weights', 'no_message_hub', 'no_epoch', 'no_meta', 'none_meta', 'none_hub'],
 )
 def test_training_cannot_be_continued_from_weights(checkpoint: dict, tmp_path: Path) -> None:
     file = tmp_path / 'weights.pth'

@@ -72,6 +72,14 @@ def test_only_the_loaders_of_the_run_are_checked(root: Path) -> None:
 def test_remote_data_is_not_looked_for() -> None:
     remote = dict(data_root='s3://bucket/coco/', ann_file='ann.json', data_prefix=dict(img='x'))
     check_data(config(remote), 'train_dataloader')
+    mapped = dict(data_root='data/coco/', backend_args=dict(backend='petrel'))
+    check_data(config(mapped), 'train_dataloader')
+
+
+def test_data_that_mmpretrain_downloads_is_not_looked_for() -> None:
+    settings = config(dict(type='CIFAR10', data_root='data/cifar10'))
+    settings.default_scope = 'mmpretrain'
+    check_data(settings, 'train_dataloader')
 
 
 def test_relative_paths_are_of_the_current_folder(
