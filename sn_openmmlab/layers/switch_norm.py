@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.distributed import ProcessGroup
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from sn_openmmlab.layers.arguments import (
@@ -15,7 +16,8 @@ from sn_openmmlab.layers.arguments import (
     check_num_features,
     check_scopes,
 )
-from sn_openmmlab.ops.plain import switch_norm
+from sn_openmmlab.ops.batch import BatchMoments
+from sn_openmmlab.ops.switch_norm import switch_norm
 
 
 class SwitchNorm(_InstanceNorm):
@@ -113,7 +115,7 @@ class SwitchNorm(_InstanceNorm):
         check_input(x, self.num_features)
         tracks = self.running_mean is not None
         given = tracks and not self.training
-        y, batch_moments = switch_norm(
+        y, observed = switch_norm(
             x,
             self.weight,
             self.bias,
@@ -124,9 +126,10 @@ class SwitchNorm(_InstanceNorm):
             correction=self.correction,
             eps=self.eps,
             batch_moments=(self.running_mean, self.running_var) if given else None,
+            group=self._group(),
         )
-        if tracks and self.training and x.numel() > 0:
-            self._track(*batch_moments)
+        if tracks and self.training:
+            self._track(observed)
         return y
 
     def importance_ratios(self) -> tuple[Tensor, Tensor]:
@@ -140,12 +143,21 @@ class SwitchNorm(_InstanceNorm):
         shown = f'{super().extra_repr()}, scopes={self.scopes}, correction={self.correction}'
         return f'{shown}, num_groups={self.num_groups}' if 'gn' in self.scopes else shown
 
+    def _group(self) -> ProcessGroup | None:
+        """The processes whose batches ``'bn'`` pools; None for this one alone."""
+        return None
+
     @torch.no_grad()
-    def _track(self, mean: Tensor, var: Tensor) -> None:
-        self.num_batches_tracked.add_(1)
-        for running, new in ((self.running_mean, mean), (self.running_var, var)):
+    def _track(self, observed: BatchMoments) -> None:
+        *moments, samples = observed
+        if isinstance(samples, int) and samples == 0:
+            return
+        seen = samples > 0
+        self.num_batches_tracked.add_(seen)
+        for running, new in zip((self.running_mean, self.running_var), moments, strict=True):
             share = self.momentum
             if share is None:
-                share = self.num_batches_tracked.to(running.dtype).reciprocal()
+                share = self.num_batches_tracked.clamp(min=1).to(running.dtype).reciprocal()
+            share = share * seen
             # In this form, unlike lerp's, a float16 variance that overflows stays inf, not NaN.
             running.mul_(1 - share).add_(new.to(running.dtype) * share)

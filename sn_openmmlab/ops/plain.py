@@ -1,73 +1,75 @@
-"""Switchable Normalization as one plain expression, differentiated by autograd."""
-
-from collections.abc import Sequence
+"""Switchable Normalization as one plain expression, differentiated by autograd to any order."""
 
 import torch
 from torch import Tensor
+from torch.distributed import ProcessGroup
 
+from sn_openmmlab.kernels.mixture import Mixture
+from sn_openmmlab.ops.batch import BatchMoments, merge_ranks
 from sn_openmmlab.ops.moments import instance_moments, statistics_dtype
 from sn_openmmlab.ops.scopes import pool
 
 Moments = tuple[Tensor, Tensor]
 
 
-def switch_norm(
+def plain_switch_norm(
     x: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
     mean_weight: Tensor,
     var_weight: Tensor,
     *,
-    scopes: Sequence[str],
-    num_groups: int,
+    mixture: Mixture,
     correction: int,
-    eps: float,
-    batch_moments: Moments | None = None,
-) -> tuple[Tensor, Moments | None]:
-    """Normalize ``x`` by a mix of the statistics of several scopes (Eq. 3 to 5).
-
-    Args:
-        x: (N, C, *), any floating-point type. N and the positions may be zero.
-        weight: γ, (C,), or None for 1.
-        bias: β, (C,), or None for 0.
-        mean_weight: λ, (number of scopes,), the control parameters of the means.
-        var_weight: λ′, (number of scopes,), those of the variances.
-        scopes: the scopes in the order of the control parameters.
-        num_groups: the number of groups of ``'gn'``.
-        correction: see :func:`~sn_openmmlab.ops.moments.instance_moments`.
-        eps: ε of Eq. 3, added to the mixed variance.
-        batch_moments: mean and variance of ``'bn'``, (C,) each, in place of those of this batch.
-
-    Returns:
-        The output, in the shape and type of ``x``, and the batch's own mean and variance of
-        ``'bn'``, (C,) each and detached; None where they were given or no scope needs them.
-    """
+    batch_moments: Moments | None,
+    group: ProcessGroup | None,
+) -> tuple[Tensor, BatchMoments | None]:
+    """Normalize ``x``: see :func:`sn_openmmlab.ops.switch_norm.switch_norm`."""
     values = x.to(statistics_dtype(x.dtype))
     instances = instance_moments(values, correction)
-    moments = {}
-    for scope in scopes:
-        if scope == 'bn' and batch_moments is not None:
-            moments[scope] = tuple(table.to(values.dtype).unsqueeze(0) for table in batch_moments)
-        else:
-            moments[scope] = pool(*instances, scope, num_groups)
+    moments, observed = _scope_moments(instances, x, mixture, batch_moments, group)
     # The mix of their distances from one of them: ratios add up to 1 only up to rounding, and that
     # much of a large common offset would be no small error.
     origin = instances[0]
-    gaps = [moments[scope][0] - origin for scope in scopes]
+    gaps = [mean - origin for mean, _ in moments]
     mean = origin + _mix(mean_weight.to(values.dtype), gaps)
-    var = _mix(var_weight.to(values.dtype), [moments[scope][1] for scope in scopes])
+    var = _mix(var_weight.to(values.dtype), [var for _, var in moments])
 
-    scale = torch.rsqrt(var + eps)
+    scale = torch.rsqrt(var + mixture.eps)
     if weight is not None:
         scale = scale * weight.to(values.dtype)
     y = (values - _like(mean, x)) * _like(scale, x)
     if bias is not None:
         y = y + _like(bias.to(values.dtype).unsqueeze(0), x)
-
-    observed = None
-    if 'bn' in scopes and batch_moments is None:
-        observed = tuple(table.detach().squeeze(0) for table in moments['bn'])
     return y.to(x.dtype), observed
+
+
+def _scope_moments(
+    instances: Moments,
+    x: Tensor,
+    mixture: Mixture,
+    batch_moments: Moments | None,
+    group: ProcessGroup | None,
+) -> tuple[list[Moments], BatchMoments | None]:
+    observed = None
+    moments = []
+    for scope in mixture.scopes:
+        if scope == 'bn' and batch_moments is not None:
+            pooled = tuple(table.to(instances[0].dtype).unsqueeze(0) for table in batch_moments)
+        else:
+            pooled = pool(*instances, scope, mixture.num_groups)
+        if scope == 'bn' and batch_moments is None:
+            observed = _observe(pooled, x, group)
+            pooled = tuple(table.to(instances[0].dtype).unsqueeze(0) for table in observed[:2])
+            observed = BatchMoments(observed.mean.detach(), observed.var.detach(), observed.samples)
+        moments.append(pooled)
+    return moments, observed
+
+
+def _observe(pooled: Moments, x: Tensor, group: ProcessGroup | None) -> BatchMoments:
+    samples = x.shape[0] if x.numel() > 0 else 0
+    observed = BatchMoments(pooled[0].squeeze(0), pooled[1].squeeze(0), samples)
+    return observed if group is None else merge_ranks(observed, group, differentiable=True)
 
 
 def _mix(control: Tensor, tables: list[Tensor]) -> Tensor:

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from sn_openmmlab.ops.plain import switch_norm
+from sn_openmmlab.ops.switch_norm import switch_norm
 
 SCOPES = ('bn', 'in', 'ln')
 OPTIONS = {'scopes': SCOPES, 'num_groups': 2, 'correction': 0, 'eps': 1e-3}
@@ -56,7 +56,8 @@ def test_without_them_it_returns_those_of_the_batch_detached(arguments):
 
     pixels = x.detach().transpose(0, 1).flatten(1)
     expected = pixels.mean(1), pixels.var(1, unbiased=False)
-    for table, value in zip(observed, expected, strict=True):
+    assert observed.samples == 2
+    for table, value in zip(observed[:2], expected, strict=True):
         assert not table.requires_grad
         torch.testing.assert_close(table, value)
     torch.testing.assert_close(y.detach(), _by_hand(*arguments, expected))

@@ -1,0 +1,1 @@
+"""Kernels made of ATen calls: any device, any strides."""

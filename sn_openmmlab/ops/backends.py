@@ -1,0 +1,103 @@
+"""Which of the ways to compute the op runs."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+BACKENDS = ('plain', 'aten', 'triton')
+TRITON_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+
+_forced: str | None = None
+
+
+class BackendError(RuntimeError):
+    """A backend that was asked for by name cannot run on this input; the message says why."""
+
+
+@contextmanager
+def use_backend(name: str) -> Iterator[None]:
+    """Compute every :func:`~sn_openmmlab.ops.switch_norm.switch_norm` inside by one backend.
+
+    For tests and benchmarks: otherwise the fastest that can run is chosen for each call. The
+    backward pass runs on the backend of its forward pass, wherever it is called.
+
+    Args:
+        name: ``'plain'``, one expression differentiated by autograd; ``'aten'``, the fused op made
+            of ATen calls; ``'triton'``, the fused op made of Triton kernels.
+
+    Raises:
+        ValueError: there is no backend of that name.
+        BackendError: raised by the op, where the backend cannot run on its input.
+    """
+    global _forced
+    if name not in BACKENDS:
+        known = ', '.join(repr(backend) for backend in BACKENDS)
+        raise ValueError(f'unknown backend {name!r}: choose one of {known}.')
+    before, _forced = _forced, name
+    try:
+        yield
+    finally:
+        _forced = before
+
+
+def choose_backend(x: Tensor) -> str:
+    """Return the name of the backend for ``x``: the forced one, or the fastest that can run.
+
+    Raises:
+        BackendError: the forced one cannot run.
+    """
+    if _forced is None:
+        usable = (name for name in ('triton', 'aten') if obstacle(name, x) is None)
+        return next(usable, 'plain')
+    reason = obstacle(_forced, x)
+    if reason is not None:
+        raise BackendError(
+            f"backend '{_forced}' cannot run here: {reason}; leave use_backend('{_forced}') out, "
+            'and the op chooses one that can.'
+        )
+    return _forced
+
+
+def obstacle(name: str, x: Tensor) -> str | None:
+    """Return why backend ``name`` cannot run on ``x``, or None where it can."""
+    if name == 'plain':
+        return None
+    if _is_traced():
+        return 'torch.compile, torch.export and tracing need the plain expression'
+    if torch._C._are_functorch_transforms_active():
+        return 'the transforms of torch.func need the plain expression'
+    if forward_ad._current_level >= 0:
+        return 'forward-mode differentiation needs the plain expression'
+    if x.device.type == 'mps':
+        return 'its tables are float64, which MPS does not have'
+    return _triton_obstacle(x) if name == 'triton' else None
+
+
+def _is_traced() -> bool:
+    return torch.compiler.is_compiling() or torch.jit.is_tracing() or torch.jit.is_scripting()
+
+
+def _triton_obstacle(x: Tensor) -> str | None:
+    if not x.is_cuda and not (_forced == 'triton' and x.is_cpu and _interprets()):
+        return f'Triton needs a CUDA tensor, and the input is on {x.device}'
+    if not _has_triton():
+        return 'Triton is not installed'
+    if x.dtype not in TRITON_DTYPES:
+        return f'the Triton kernels take float32, float16 and bfloat16, not {x.dtype}'
+    return None
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec('triton') is not None
+
+
+def _interprets() -> bool:
+    """Whether Triton runs its kernels on the CPU, for tests."""
+    return os.environ.get('TRITON_INTERPRET') == '1'

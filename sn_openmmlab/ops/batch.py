@@ -1,0 +1,63 @@
+"""The moments of the batch: of this process, or of a group of processes by one all-reduce."""
+
+from typing import NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed import ProcessGroup
+from torch.distributed.nn.functional import all_reduce as differentiable_all_reduce
+
+
+class BatchMoments(NamedTuple):
+    """Mean and variance of the scope ``'bn'``, (C,) each, and the number of samples behind them.
+
+    The number is a scalar tensor where it was counted over processes.
+    """
+
+    mean: Tensor
+    var: Tensor
+    samples: int | Tensor
+
+
+def merge_ranks(own: BatchMoments, group: ProcessGroup, differentiable: bool) -> BatchMoments:
+    """Pool the moments of all ranks of ``group``, each weighted by its number of samples.
+
+    Every rank puts its moments into a row of its own and the rows are summed: one all-reduce hands
+    every rank all rows, from which it takes the total variance without a difference of large
+    numbers. A rank without samples weighs nothing.
+
+    Args:
+        own: the moments of this rank.
+        group: the process group.
+        differentiable: whether autograd, to any order, goes through the all-reduce.
+
+    Returns:
+        The moments of all ranks, in float64; zero where no rank has a sample.
+    """
+    count = own.mean.new_full((1,), float(own.samples), dtype=torch.float64)
+    row = torch.cat([count, own.mean.double(), own.var.double()])
+    place = torch.arange(dist.get_world_size(group), device=row.device) == dist.get_rank(group)
+    rows = torch.where(place.unsqueeze(1), row, 0.0)
+    if differentiable:
+        rows = differentiable_all_reduce(rows, group=group)
+    else:
+        dist.all_reduce(rows, group=group)
+    samples = rows[:, :1].detach()
+    means, variances = rows[:, 1:].chunk(2, dim=1)
+    shares = samples / samples.sum().clamp(min=1)
+    mean = (shares * means).sum(0)
+    var = (shares * (variances + (means - mean).square())).sum(0)
+    return BatchMoments(mean, var, samples.sum())
+
+
+def average_gradients(
+    sums: tuple[Tensor, Tensor], samples: int | Tensor, group: ProcessGroup | None
+) -> tuple[Tensor, Tensor]:
+    """Divide two (C,) tables by ``samples``, after summing them over the ranks of ``group``."""
+    if group is not None:
+        stacked = torch.stack(sums)
+        dist.all_reduce(stacked, group=group)
+        sums = stacked.unbind()
+    samples = max(samples, 1) if isinstance(samples, int) else samples.clamp(min=1)
+    return sums[0] / samples, sums[1] / samples
