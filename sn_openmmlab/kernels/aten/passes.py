@@ -3,8 +3,11 @@
 import torch
 from torch import Tensor
 
-from sn_openmmlab.kernels.aten.rows import row_moments, row_sums, rows_of
+from sn_openmmlab.kernels.aten import columns, rows
 from sn_openmmlab.kernels.aten.walk import Walk, scratch
+
+# In units of the deviation: up to here an offset costs the quick forms no digits that count.
+SMALL_OFFSET = 256
 
 
 def instance_moments(x: Tensor, correction: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -19,17 +22,20 @@ def instance_moments(x: Tensor, correction: int, dtype: torch.dtype) -> tuple[Te
         Mean and variance, (N, C) each.
     """
     walk = Walk(x)
+    divisor = max(walk.count - correction, 1)
+    if rows.is_rows(x, dtype) and walk.count >= rows.LONG_ROW:
+        mean, var = rows.moments(x)
+        return mean, var.mul_(walk.count / divisor)
+    if columns.is_columns(x, dtype):
+        mean, var = columns.moments(x)
+        if not _has_large_offset(mean, var.rsqrt()):
+            return mean, var.mul_(walk.count / divisor)
     x = walk.view(x)
     mean = x.new_zeros(walk.table_shape, dtype=dtype)
     square = torch.zeros_like(mean)
     for part, blocks in walk.groups():
-        rows = rows_of(x[part], walk, dtype)
-        if rows is not None:
-            row_moments(rows, mean[part], square[part])
-        else:
-            _block_moments(x, blocks, walk, mean[part], square[part])
-    var = square.div_(max(walk.count - correction, 1))
-    return mean.flatten(1), var.flatten(1)
+        _group_moments(x, blocks, walk, mean[part], square[part])
+    return mean.flatten(1), square.div_(divisor).flatten(1)
 
 
 def normalize(x: Tensor, centre: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
@@ -41,15 +47,20 @@ def normalize(x: Tensor, centre: Tensor, scale: Tensor, bias: Tensor | None) -> 
         scale: (N, C), in that type.
         bias: (C,), in that type, or None for 0.
     """
-    bias = centre.new_zeros(1, 1).expand(1, x.shape[1]) if bias is None else bias.unsqueeze(0)
+    shift = torch.zeros_like(centre) if bias is None else bias.expand_as(centre)
+    centred = _has_large_offset(centre, scale)
+    if not centred:
+        shift = torch.addcmul(shift, centre, scale, value=-1)
+        if rows.is_rows(x, centre.dtype):
+            return rows.affine(x, scale, shift)
     walk = Walk(x)
     y = torch.empty_like(x)
     x, out = walk.view(x), walk.view(y)
-    centre, scale, bias = walk.table(centre), walk.table(scale), walk.table(bias)
+    centre, scale, shift = walk.table(centre), walk.table(scale), walk.table(shift)
     for part, block in walk.blocks():
         t = out[block] if y.dtype == centre.dtype else scratch(x[block], centre.dtype)
-        torch.sub(x[block], centre[part], out=t)
-        _scale_and_shift(t, scale[part], bias[part], walk, out=t)
+        source = torch.sub(x[block], centre[part], out=t) if centred else x[block]
+        _scale_and_shift(source, scale[part], shift[part], walk, out=t)
         if t.dtype != y.dtype:
             out[block].copy_(t)
     return y
@@ -63,9 +74,12 @@ def gradient_sums(dy: Tensor, x: Tensor, centre: Tensor) -> tuple[Tensor, Tensor
         x: the input, in the same shape.
         centre: (N, C), in the statistics' type.
     """
-    sums = row_sums(dy, x, centre)
-    if sums is not None:
-        return sums
+    if rows.is_rows(x, centre.dtype) and rows.is_rows(dy, centre.dtype):
+        sums = rows.sums(dy, x, centre)
+        if sums is not None:
+            return sums
+    if columns.is_columns(x, centre.dtype) and columns.is_columns(dy, centre.dtype):
+        return columns.sums(dy, x, centre)
     walk = Walk(x)
     x, dy, centre = walk.view(x), walk.view(dy), walk.table(centre)
     total, dot = torch.zeros_like(centre), torch.zeros_like(centre)
@@ -83,7 +97,7 @@ def input_gradient(
     """Return ``dy * scale + (x - centre) * slope + offset`` in the type and format of ``x``.
 
     ``slope`` is small, so here, unlike in :func:`normalize`, taking the centre from the offset
-    costs no digits that matter.
+    costs no digits that count.
 
     Args:
         dy: (N, C, *), the gradient of the output.
@@ -93,11 +107,13 @@ def input_gradient(
         slope: (N, C).
         offset: (N, C).
     """
+    shift = torch.addcmul(offset, centre, slope, value=-1)
+    if rows.is_rows(x, centre.dtype) and rows.is_rows(dy, centre.dtype):
+        return rows.input_gradient(dy, x, scale, slope, shift)
     walk = Walk(x)
     dx = torch.empty_like(x)
     x, dy, out = walk.view(x), walk.view(dy), walk.view(dx)
-    shift = walk.table(torch.addcmul(offset, centre, slope, value=-1))
-    scale, slope = walk.table(scale), walk.table(slope)
+    scale, slope, shift = walk.table(scale), walk.table(slope), walk.table(shift)
     for part, block in walk.blocks():
         t = out[block] if dx.dtype == scale.dtype else scratch(x[block], scale.dtype)
         _scale_and_shift(x[block], slope[part], shift[part], walk, out=t)
@@ -107,28 +123,40 @@ def input_gradient(
     return dx
 
 
-def _block_moments(x: Tensor, blocks: list, walk: Walk, mean: Tensor, square: Tensor) -> None:
+def _group_moments(x: Tensor, blocks: list, walk: Walk, mean: Tensor, square: Tensor) -> None:
     """Fill ``mean`` and ``square``, the sum of the squared deviations from it.
 
     Rounding keeps the mean of the deviations from being 0; it corrects both.
     """
     for block in blocks:
         mean += x[block].sum(walk.positions, keepdim=True, dtype=mean.dtype)
-    mean /= walk.count
+    mean /= max(walk.count, 1)
     rest = torch.zeros_like(mean)
     for block in blocks:
         away = scratch(x[block], mean.dtype)
         torch.sub(x[block], mean, out=away)
         rest += away.sum(walk.positions, keepdim=True)
         square += away.mul_(away).sum(walk.positions, keepdim=True)
-    rest /= walk.count
+    rest /= max(walk.count, 1)
     mean += rest
     square.addcmul_(rest, rest, value=-walk.count).clamp_(min=0)
+
+
+def _has_large_offset(centre: Tensor, scale: Tensor) -> bool:
+    """Whether the quick forms may lose digits that those on ``x - centre`` keep.
+
+    Looking costs little on the CPU; elsewhere it would wait for the device.
+    """
+    if not centre.is_cpu or centre.numel() == 0:
+        return True
+    # A channel of zeros alone has 0 * inf here, and no offset.
+    offset = (centre * scale).nan_to_num_(0.0).abs_()
+    return bool(offset.amax() > SMALL_OFFSET)
 
 
 def _scale_and_shift(t: Tensor, scale: Tensor, shift: Tensor, walk: Walk, out: Tensor) -> None:
     """``out = t * scale + shift`` by the quicker calls for the order of the walk."""
     if walk.channels_last:
-        torch.addcmul(shift, t, scale, out=out)
+        torch.addcmul(shift, t.to(out.dtype), scale, out=out)
     else:
         torch.mul(t, scale, out=out).add_(shift)

@@ -1,46 +1,59 @@
-"""Sums over rows that lie whole in memory, by torch's norm kernels: fewer calls, same values.
+"""The passes over contiguous CPU tensors by torch's own norm kernels: fewer calls, same values.
 
-An instance and channel whose positions are contiguous is one row. Seen as one sample with N·C
-channels, such a tensor is a case for the kernels of group and batch norm.
+An instance and channel whose positions are contiguous is one row. Seen as one sample of N·C
+channels, (1, N·C, positions), such a tensor is a case for the kernels of batch and group norm.
 """
 
 import torch
 from torch import Tensor
 
-from sn_openmmlab.kernels.aten.walk import Walk
+from sn_openmmlab.kernels.aten import walk
 
-# Below, the kernel's work per row outweighs that on the row.
+# Below, the work of the group norm kernel per row outweighs that on the row.
 LONG_ROW = 256
-# The kernel of batch norm adds up one number after the other, which loses digits in longer rows.
+# The batch norm kernel adds up one number after the other, which loses digits in longer rows.
 PLAIN_SUM = 4096
 
 
-def rows_of(x: Tensor, walk: Walk, dtype: torch.dtype) -> Tensor | None:
-    """A part of a walked tensor as (rows, positions), or None where that needs a copy."""
-    fits = x.is_cpu and x.dtype == dtype and walk.count >= LONG_ROW
-    if fits and not walk.channels_last and x.is_contiguous():
-        return x.view(-1, walk.count)
-    return None
+def is_rows(x: Tensor, dtype: torch.dtype) -> bool:
+    """Whether ``x``, (N, C, *), is on the CPU, of type ``dtype``, and made of contiguous rows."""
+    return x.is_cpu and x.dtype == dtype and x.dim() > 2 and x.is_contiguous() and x.numel() > 0
 
 
-def row_moments(rows: Tensor, mean: Tensor, square: Tensor) -> None:
-    """Fill the mean of each row and the sum of its squared deviations from it (Welford's way)."""
-    count, length = rows.shape
-    row = rows.view(1, count, length)
-    _, means, rstd = torch.native_group_norm(row, None, None, 1, count, length, count, 0.0)
-    mean.copy_(means.view(mean.shape))
-    square.copy_(rstd.view(square.shape)).reciprocal_().square_().mul_(length)
+def moments(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean of each row and the mean of its squared deviations from it, (N, C) each, by Welford."""
+    rows = _rows(x)
+    _, count, length = rows.shape
+    mean, rstd = x.new_empty(2, count)
+    step = max(walk.BLOCK_ELEMENTS // length, 1)
+    for start in range(0, count, step):
+        # The kernel also writes what it normalized: in blocks, that stays in the cache.
+        block = rows[:, start : start + step]
+        part = slice(start, start + block.shape[1])
+        _, mean[part], rstd[part] = torch.native_group_norm(
+            block, None, None, 1, block.shape[1], length, block.shape[1], 0.0
+        )
+    return mean.view(x.shape[:2]), rstd.reciprocal_().square_().view(x.shape[:2])
 
 
-def row_sums(dy: Tensor, x: Tensor, centre: Tensor) -> tuple[Tensor, Tensor] | None:
-    """``Σ dy`` and ``Σ dy·(x - centre)`` of each row, (N, C) each; None where they need a copy."""
-    length = x.shape[2:].numel()
-    pieces = _pieces(length)
-    same = x.is_cpu and x.dtype == dy.dtype == centre.dtype
-    if pieces is None or not (same and x.is_contiguous() and dy.is_contiguous()):
+def affine(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """``x * scale + shift`` with one number per row, (N, C)."""
+    scale, shift = scale.reshape(-1), shift.reshape(-1)
+    zeros, ones = torch.zeros_like(scale), torch.ones_like(scale)
+    y, *_ = torch.native_batch_norm(_rows(x), scale, shift, zeros, ones, False, 0.0, 0.0)
+    # Not a view: autograd would not let an inplace ReLU change it.
+    return torch.ops.aten._unsafe_view(y, x.shape)
+
+
+def sums(dy: Tensor, x: Tensor, centre: Tensor) -> tuple[Tensor, Tensor] | None:
+    """``Σ dy`` and ``Σ dy·(x - centre)`` of each row, (N, C) each.
+
+    None where the rows are long and cannot be cut into short pieces of equal length.
+    """
+    pieces = _pieces(x.shape[2:].numel())
+    if pieces is None:
         return None
-    count = centre.numel() * pieces
-    shape = (1, count, length // pieces)
+    shape = (1, centre.numel() * pieces, -1)
     centres = centre.reshape(-1).repeat_interleave(pieces)
     ones = torch.ones_like(centres)
     _, dot, total = torch.ops.aten.native_batch_norm_backward(
@@ -55,13 +68,24 @@ def row_sums(dy: Tensor, x: Tensor, centre: Tensor) -> tuple[Tensor, Tensor] | N
         0.0,
         [False, True, True],
     )
-    return tuple(sums.view(*centre.shape, pieces).sum(-1) for sums in (total, dot))
+    return tuple(table.view(*centre.shape, pieces).sum(-1) for table in (total, dot))
+
+
+def input_gradient(dy: Tensor, x: Tensor, scale: Tensor, slope: Tensor, shift: Tensor) -> Tensor:
+    """``dy * scale + x * slope + shift`` with one number per row, (N, C)."""
+    dx = affine(dy, scale, shift)
+    _rows(dx).addcmul_(_rows(x), slope.reshape(1, -1, 1))
+    return dx
+
+
+def _rows(x: Tensor) -> Tensor:
+    return x.view(1, x.shape[0] * x.shape[1], -1)
 
 
 def _pieces(length: int) -> int | None:
     """The least number of equal pieces of at most ``PLAIN_SUM`` numbers, or None."""
     least = -(-length // PLAIN_SUM)
-    for pieces in range(max(least, 1), 16 * least + 1):
+    for pieces in range(least, 16 * least + 1):
         if length % pieces == 0:
             return pieces
     return None

@@ -9,7 +9,8 @@ the gradients of the mixes pass to the instances' moments as
 
     dμ = Σ w_k P_k d_centre + 2 Σ w′_k (μ - μ_k) P_k d_var        dσ² = Σ w′_k P_k d_var
 
-All is done in float64, so that neither sums nor ratios that add up to 1 only nearly cost digits.
+Means are pooled in float64 and mixed as distances from the instance mean: neither rounded sums nor
+ratios that add up to 1 only nearly then cost digits of a large common offset.
 """
 
 import torch
@@ -22,10 +23,8 @@ Moments = tuple[Tensor, Tensor]
 
 def batch_moments(mean: Tensor, var: Tensor) -> Moments:
     """Mean and variance of ``'bn'`` from those of the instances, (C,) each."""
-    mean, var = mean.double(), var.double()
-    samples = max(mean.shape[0], 1)
-    pooled = mean.sum(0) / samples
-    return pooled, (mean - pooled).square_().add_(var).sum(0) / samples
+    pooled, variance, _ = _pool(mean, var, 'bn', 1)
+    return pooled.squeeze(0), variance.squeeze(0)
 
 
 def mix(
@@ -44,15 +43,16 @@ def mix(
         controls: λ and λ′, (number of scopes,) each.
         mixture: the scopes, groups and ε.
     """
-    means, vars_ = mean.double(), var.double()
-    mean_ratios, var_ratios = (torch.softmax(control.double(), 0) for control in controls)
-    centre, mixed = torch.zeros_like(means), torch.zeros_like(vars_)
+    mean_ratios, var_ratios = _ratios(controls, mean.dtype)
+    centre, mixed = mean, None
     for k, scope in enumerate(mixture.scopes):
-        scope_mean, scope_var = _moments(means, vars_, batch, scope, mixture.num_groups)
-        centre.addcmul_(scope_mean, mean_ratios[k])
-        mixed.addcmul_(scope_var, var_ratios[k])
-    rstd = mixed.add_(mixture.eps).rsqrt_()
-    return centre.to(mean.dtype), rstd.to(mean.dtype)
+        _, scope_var, gap = _moments(mean, var, batch, scope, mixture.num_groups)
+        if gap is not None:
+            centre = torch.addcmul(centre, gap, mean_ratios[k], value=-1)
+        share = scope_var * var_ratios[k]
+        mixed = share if mixed is None else mixed + share
+    rstd = mixed.add(mixture.eps).rsqrt_()
+    return centre.clone() if centre is mean else centre, rstd.expand(mean.shape).contiguous()
 
 
 def channel_gradients(
@@ -67,8 +67,7 @@ def channel_gradients(
         weight: γ, (C,), or None for 1.
     """
     d_centre, d_var = _mix_gradients(total, dot, rstd, weight)
-    d_weight = (dot.double() * rstd).sum(0)
-    return d_weight, total.double().sum(0), (d_centre.sum(0), d_var.sum(0))
+    return (dot * rstd).sum(0), total.sum(0), (d_centre.sum(0), d_var.sum(0))
 
 
 def position_gradients(
@@ -100,56 +99,81 @@ def position_gradients(
         ``slope`` and ``offset`` of ``(x - centre) * slope + offset``, (N, C) each, in the type of
         the instances' moments, and the gradients of λ and λ′.
     """
-    mean, var = (table.double() for table in instances)
-    d_mixed = _mix_gradients(*sums, mixed[1], weight)
-    ratios = [torch.softmax(control.double(), 0) for control in controls]
+    mean, var = instances
+    gradients = _mix_gradients(*sums, mixed[1], weight)
+    ratios = _ratios(controls, mean.dtype)
     d_ratios = [torch.zeros_like(ratio) for ratio in ratios]
     d_mean, d_var = torch.zeros_like(mean), torch.zeros_like(var)
     for k, scope in enumerate(mixture.scopes):
-        scope_mean, scope_var = _moments(mean, var, batch, scope, mixture.num_groups)
-        gap = mean - scope_mean
-        d_ratios[0][k] = -(d_mixed[0] * gap).sum()
-        d_ratios[1][k] = (d_mixed[1] * scope_var).sum()
-        pooled = _pooled_gradients(d_mixed, batch_gradients, scope, mixture.num_groups)
-        if pooled is not None:
-            d_mean.addcmul_(pooled[0], ratios[0][k]).addcmul_(gap, pooled[1] * ratios[1][k] * 2)
-            d_var.addcmul_(pooled[1], ratios[1][k])
+        _, scope_var, gap = _moments(mean, var, batch, scope, mixture.num_groups)
+        pooled = _pooled_gradients(gradients, batch_gradients, scope, mixture.num_groups)
+        d_ratios[1][k] = _dot(gradients[1], scope_var)
+        if gap is not None:
+            d_ratios[0][k] = -_dot(gradients[0], gap)
+        if pooled is None:
+            continue
+        shares = (pooled[0] * ratios[0][k], pooled[1] * ratios[1][k])
+        d_mean += shares[0]
+        d_var += shares[1]
+        if gap is not None:
+            d_mean.addcmul_(gap, shares[1], value=2)
     d_controls = [r * (d - (r * d).sum()) for r, d in zip(ratios, d_ratios, strict=True)]
     count, correction = positions
     slope = d_var.mul_(2 / max(count - correction, 1))
     offset = d_mean.div_(count).addcmul_(mixed[0] - mean, slope)
-    return slope.to(mixed[0].dtype), offset.to(mixed[0].dtype), *d_controls
+    return slope, offset, *d_controls
 
 
-def _pooled_gradients(
-    d_mixed: Moments, batch_gradients: Moments | None, scope: str, num_groups: int
-) -> Moments | None:
-    if scope == 'bn':
-        return batch_gradients
-    return tuple(_average(table, scope, num_groups) for table in d_mixed)
+def _ratios(controls: Moments, dtype: torch.dtype) -> list[Tensor]:
+    return [torch.softmax(control.to(dtype), 0) for control in controls]
+
+
+def _dot(table: Tensor, factor: Tensor) -> Tensor:
+    """``Σ table·factor``; ``factor`` broadcasts to (N, C)."""
+    if factor.shape[0] == 1:
+        return (table.sum(0) * factor).sum()
+    if factor.shape[1] == 1:
+        return (table.sum(1, keepdim=True) * factor).sum()
+    return torch.dot(table.reshape(-1), factor.reshape(-1))
 
 
 def _mix_gradients(total: Tensor, dot: Tensor, rstd: Tensor, weight: Tensor | None) -> Moments:
-    # The scale that the passes multiply by, with its rounding, so that what cancels does.
     scale = rstd if weight is None else rstd * weight.to(rstd.dtype)
-    scale, rstd = scale.double(), rstd.double()
-    return -(total * scale), dot * scale * rstd.square() * -0.5
+    return (total * scale).neg_(), (dot * scale).mul_(rstd).mul_(rstd).mul_(-0.5)
 
 
-def _moments(mean: Tensor, var: Tensor, batch: Moments, scope: str, num_groups: int) -> Moments:
+def _pooled_gradients(
+    gradients: Moments, batch_gradients: Moments | None, scope: str, num_groups: int
+) -> Moments | None:
     if scope == 'in':
-        return mean, var
+        return gradients
     if scope == 'bn':
-        return batch[0].double(), batch[1].double()
-    pooled = _average(mean, scope, num_groups)
-    return pooled, _average((mean - pooled).square_().add_(var), scope, num_groups)
+        return batch_gradients
+    return tuple(_average(table, scope, num_groups) for table in gradients)
+
+
+def _moments(
+    mean: Tensor, var: Tensor, batch: Moments, scope: str, num_groups: int
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Moments of a scope, broadcastable to (N, C), and ``mean - scope mean`` unless that is 0."""
+    if scope == 'in':
+        return mean, var, None
+    if scope == 'bn':
+        scope_mean, scope_var = (table.to(mean.dtype).unsqueeze(0) for table in batch)
+        return scope_mean, scope_var, mean - scope_mean
+    return _pool(mean, var, scope, num_groups)
+
+
+def _pool(mean: Tensor, var: Tensor, scope: str, num_groups: int) -> tuple[Tensor, Tensor, Tensor]:
+    pooled = _average(mean.double(), scope, num_groups).to(mean.dtype)
+    gap = mean - pooled
+    return pooled, _average(torch.addcmul(var, gap, gap), scope, num_groups), gap
 
 
 def _average(table: Tensor, scope: str, num_groups: int) -> Tensor:
-    if scope == 'in':
-        return table
-    if scope == 'ln':
-        return table.mean(1, keepdim=True)
+    if scope != 'gn':
+        dim = 0 if scope == 'bn' else 1
+        return table.sum(dim, keepdim=True) / max(table.shape[dim], 1)
     samples, channels = table.shape
     groups = (samples, num_groups, channels // num_groups)
     return table.view(groups).mean(2, keepdim=True).expand(groups).reshape(samples, channels)
