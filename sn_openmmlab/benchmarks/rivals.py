@@ -1,0 +1,101 @@
+"""The layers that are timed against each other."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from sn_openmmlab.layers.switch_norm import SwitchNorm
+
+BASELINE = 'BN'
+FUSED = 'SN fused'
+CHAIN = 'SN plain'
+
+
+class ChainSwitchNorm(SwitchNorm):
+    """SN as public code writes it: Eq. 4 and 3, one elementwise operation after the other."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalize ``x``, (N, C, H, W), in training."""
+        flat = x.flatten(2)
+        mean_in = flat.mean(-1, keepdim=True)
+        var_in = flat.var(-1, keepdim=True)
+        power = var_in + mean_in.square()
+        mean_ln = mean_in.mean(1, keepdim=True)
+        var_ln = power.mean(1, keepdim=True) - mean_ln.square()
+        mean_bn = mean_in.mean(0, keepdim=True)
+        var_bn = power.mean(0, keepdim=True) - mean_bn.square()
+        mean_ratios, var_ratios = self.mean_weight.softmax(0), self.var_weight.softmax(0)
+        mean = mean_ratios[0] * mean_in + mean_ratios[1] * mean_ln + mean_ratios[2] * mean_bn
+        var = var_ratios[0] * var_in + var_ratios[1] * var_ln + var_ratios[2] * var_bn
+        y = ((flat - mean) / (var + self.eps).sqrt()).view_as(x)
+        shape = (1, -1, 1, 1)
+        with torch.no_grad():
+            self.running_mean.lerp_(mean_bn.flatten(), self.momentum)
+            self.running_var.lerp_(var_bn.flatten(), self.momentum)
+        return y * self.weight.view(shape) + self.bias.view(shape)
+
+
+class SingleRankSyncBN(nn.BatchNorm2d):
+    """The kernels of :class:`torch.nn.SyncBatchNorm`, which one process alone would not call."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalize ``x``, (N, C, H, W) on CUDA, in training."""
+        function = torch.nn.modules._functions.SyncBatchNorm
+        group = torch.distributed.group.WORLD
+        return function.apply(
+            x,
+            self.weight,
+            self.bias,
+            self.running_mean,
+            self.running_var,
+            self.eps,
+            self.momentum,
+            group,
+            1,
+        )
+
+
+def rivals(channels: int, x: Tensor) -> dict[str, nn.Module]:
+    """Return the layers by name, for inputs like ``x`` of shape (N, ``channels``, H, W).
+
+    Layers that torch runs in mixed types keep float32 parameters; the others take the type of
+    ``x``.
+    """
+    layers = {
+        BASELINE: nn.BatchNorm2d(channels),
+        'GN': nn.GroupNorm(32, channels).to(x.dtype),
+        'IN': nn.InstanceNorm2d(channels, affine=True).to(x.dtype),
+        CHAIN: ChainSwitchNorm(channels),
+        FUSED: SwitchNorm(channels),
+        'SN compiled': _compiled(SwitchNorm(channels)),
+    }
+    if x.is_cuda and torch.distributed.is_initialized():
+        layers['SyncBN'] = SingleRankSyncBN(channels)
+    return {name: layer.to(x.device) for name, layer in layers.items()}
+
+
+def _compiled(layer: nn.Module) -> nn.Module:
+    torch._dynamo.reset()
+    return torch.compile(layer, dynamic=False)
+
+
+def forward(layer: nn.Module, x: Tensor) -> Callable[[], object]:
+    """A function that runs the forward pass in training mode, without autograd."""
+
+    def run() -> Tensor:
+        with torch.no_grad():
+            return layer(x)
+
+    return run
+
+
+def forward_backward(layer: nn.Module, x: Tensor, dy: Tensor) -> Callable[[], object]:
+    """A function that runs forward and backward, to the input and all parameters."""
+    x = x.detach().requires_grad_()
+    wanted = [x, *layer.parameters()]
+
+    def run() -> tuple[Tensor, ...]:
+        return torch.autograd.grad(layer(x), wanted, dy)
+
+    return run

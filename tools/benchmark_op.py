@@ -1,0 +1,46 @@
+"""Time the fused SN against its rivals, side by side, and write tables and data.
+
+python tools/benchmark_op.py --out docs/speed/cpu.json
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import torch
+
+from sn_openmmlab.benchmarks import tables
+from sn_openmmlab.benchmarks.cases import all_cases, measure
+from sn_openmmlab.benchmarks.growth import measure_growth
+from sn_openmmlab.benchmarks.machine import describe
+from sn_openmmlab.benchmarks.timing import keep_freed_memory
+
+ROUNDS = 15
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--out', type=Path, required=True, help='the data file (JSON)')
+    parser.add_argument('--threads', type=int, default=2, help='threads of the CPU')
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    kept = keep_freed_memory()
+    device = torch.device('cpu')
+    records = []
+    for case in all_cases():
+        records += measure(case, device, ROUNDS)
+        print(case, flush=True)
+    data = {
+        'machine': describe(device),
+        'keeps_freed_memory': kept,
+        'rounds': ROUNDS,
+        'records': records,
+        'growth': measure_growth(device, ROUNDS),
+    }
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps(data, indent=1) + '\n')
+    print(tables.all_tables(data))
+
+
+if __name__ == '__main__':
+    main()
