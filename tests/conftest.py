@@ -6,10 +6,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 WIDTH, HEIGHT = 96, 64
 
@@ -187,6 +189,53 @@ def run_tool(
         )
         assert done.returncode == code, done.stdout[-4000:] + done.stderr[-4000:]
         return done
+
+    return run
+
+
+RANK = """
+import runpy, sys
+from datetime import timedelta
+import torch
+import torch.distributed as dist
+
+file, folder, rank, world = *sys.argv[1:3], int(sys.argv[3]), int(sys.argv[4])
+torch.set_num_threads(1)
+dist.init_process_group('gloo', init_method=f'file://{folder}/store', rank=rank, world_size=world,
+                        timeout=timedelta(minutes=5))
+torch.save(runpy.run_path(file)['on_rank'](rank, world), f'{folder}/{rank}.pt')
+dist.destroy_process_group()
+"""
+
+
+@pytest.fixture(scope='session')
+def run_ranks(
+    tool_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, int], list]:
+    """A function (file, world) -> what ``on_rank(rank, world)`` of that file returned, by rank.
+
+    It runs in ``world`` processes, which form a process group; it returns tensors and containers.
+    """
+
+    def run(file: str, world: int) -> list:
+        folder = tmp_path_factory.mktemp('ranks')
+        with ExitStack() as stack:
+            processes = []
+            for rank in range(world):
+                log = stack.enter_context((folder / f'{rank}.log').open('w'))
+                arguments = (file, folder, rank, world)
+                process = subprocess.Popen(
+                    [sys.executable, '-X', 'faulthandler', '-c', RANK, *map(str, arguments)],
+                    env=tool_env,
+                    stdout=log,
+                    stderr=log,
+                )
+                stack.callback(process.kill)
+                processes.append(process)
+            codes = [process.wait(timeout=900) for process in processes]
+        logs = [(folder / f'{rank}.log').read_text()[-4000:] for rank in range(world)]
+        assert codes == [0] * world, '\n'.join(logs)
+        return [torch.load(folder / f'{rank}.pt', weights_only=True) for rank in range(world)]
 
     return run
 

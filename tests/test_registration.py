@@ -11,10 +11,12 @@ from mmcv.cnn import build_norm_layer
 from mmengine.registry import MODELS, DefaultScope
 
 import sn_openmmlab
+from sn_openmmlab.layers.conversion import convert_sync_switch_norm, revert_sync_switch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
+from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
 ROOT = Path(sn_openmmlab.__file__).parents[1]
-ALIASES = ['SN', 'SN1d', 'SN2d', 'SN3d']
+LAYERS = {**dict.fromkeys(['SN', 'SN1d', 'SN2d', 'SN3d'], SwitchNorm), 'SyncSN': SyncSwitchNorm}
 
 
 def _python(code, cwd):
@@ -27,12 +29,12 @@ def _python(code, cwd):
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize('alias', ALIASES)
-def test_the_root_registry_knows_the_layer_by_its_names(alias):
-    assert MODELS.get(alias) is SwitchNorm
+@pytest.mark.parametrize('alias', LAYERS)
+def test_the_root_registry_knows_the_layers_by_their_names(alias):
+    assert MODELS.get(alias) is LAYERS[alias]
 
 
-@pytest.mark.parametrize('alias', ALIASES)
+@pytest.mark.parametrize('alias', LAYERS)
 @pytest.mark.parametrize('scope', ['mmengine', 'mmdet', 'mmseg'])
 def test_the_toolboxes_build_it_and_name_it_sn(scope, alias):
     cfg = {'type': alias, 'scopes': ['gn', 'bn'], 'num_groups': 2, 'momentum': 0.3}
@@ -40,7 +42,7 @@ def test_the_toolboxes_build_it_and_name_it_sn(scope, alias):
         name, layer = build_norm_layer(cfg, 8, postfix=1)
 
     assert name == 'sn1'
-    assert type(layer) is SwitchNorm
+    assert type(layer) is LAYERS[alias]
     assert layer.num_features == 8
     assert (layer.scopes, layer.num_groups, layer.momentum) == (('gn', 'bn'), 2, 0.3)
     assert all(parameter.requires_grad for parameter in layer.parameters())
@@ -144,33 +146,39 @@ def test_importing_and_reloading_it_again_does_no_harm():
     assert (name, type(layer)) == ('sn', SwitchNorm)
 
 
-def test_reloading_registers_anew_and_another_projects_layer_is_kept(tmp_path):
+@pytest.mark.parametrize('alias', ['SN', 'SyncSN'])
+def test_reloading_registers_anew_and_another_projects_layer_is_kept(alias, tmp_path):
     lines = _python(
-        """
+        f"""
         import importlib
         from mmengine.registry import MODELS
         import sn_openmmlab.registration as registration
 
         importlib.reload(registration)
-        print(MODELS.get('SN').__name__)
+        print(MODELS.get('{alias}').__name__)
 
         class Foreign:
             pass
 
-        MODELS.register_module(name='SN', force=True, module=Foreign)
+        MODELS.register_module(name='{alias}', force=True, module=Foreign)
         try:
             importlib.reload(registration)
         except KeyError as error:
             print(error)
-        print(MODELS.get('SN').__name__)
+        print(MODELS.get('{alias}').__name__)
         """,
         tmp_path,
     )
-    assert lines[0] == 'SwitchNorm'
-    assert 'SN is already registered' in lines[1]
+    assert lines[0] == LAYERS[alias].__name__
+    assert f'{alias} is already registered' in lines[1]
     assert lines[2] == 'Foreign'
 
 
-def test_the_layer_is_the_packages_public_name():
-    assert sn_openmmlab.SwitchNorm is SwitchNorm
-    assert sn_openmmlab.__all__ == ['SwitchNorm']
+def test_the_public_names_are_the_layers_and_the_conversions():
+    public = {
+        'SwitchNorm': SwitchNorm,
+        'SyncSwitchNorm': SyncSwitchNorm,
+        'convert_sync_switch_norm': convert_sync_switch_norm,
+        'revert_sync_switch_norm': revert_sync_switch_norm,
+    }
+    assert {name: getattr(sn_openmmlab, name) for name in sn_openmmlab.__all__} == public

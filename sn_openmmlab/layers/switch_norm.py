@@ -152,8 +152,9 @@ class SwitchNorm(_InstanceNorm):
         *moments, samples = observed
         if isinstance(samples, int) and samples == 0:
             return
-        seen = samples > 0
-        self.num_batches_tracked.add_(seen)
+        self.num_batches_tracked.add_(samples > 0)
+        # Not the comparison: a bool would make the share a float32, whatever the statistics are.
+        seen = 1 if isinstance(samples, int) else samples.clamp(max=1)
         for running, new in zip((self.running_mean, self.running_var), moments, strict=True):
             share = self.momentum
             if share is None:

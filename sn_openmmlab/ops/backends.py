@@ -70,7 +70,9 @@ def obstacle(name: str, x: Tensor) -> str | None:
         return None
     if _is_traced():
         return 'torch.compile, torch.export and tracing need the plain expression'
-    if torch._C._are_functorch_transforms_active():
+    if torch._C._are_functorch_transforms_active() or torch._C._functorch.is_legacy_batchedtensor(
+        x
+    ):
         return 'the transforms of torch.func need the plain expression'
     if forward_ad._current_level >= 0:
         return 'forward-mode differentiation needs the plain expression'

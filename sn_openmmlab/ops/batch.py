@@ -1,12 +1,11 @@
 """The moments of the batch: of this process, or of a group of processes by one all-reduce."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import ProcessGroup
-from torch.distributed.nn.functional import all_reduce as differentiable_all_reduce
 
 
 class BatchMoments(NamedTuple):
@@ -28,7 +27,7 @@ def merge_ranks(own: BatchMoments, group: ProcessGroup, differentiable: bool) ->
     numbers. A rank without samples weighs nothing.
 
     Args:
-        own: the moments of this rank.
+        own: the moments of this rank; finite where it has no samples.
         group: the process group.
         differentiable: whether autograd, to any order, goes through the all-reduce.
 
@@ -40,7 +39,7 @@ def merge_ranks(own: BatchMoments, group: ProcessGroup, differentiable: bool) ->
     place = torch.arange(dist.get_world_size(group), device=row.device) == dist.get_rank(group)
     rows = torch.where(place.unsqueeze(1), row, 0.0)
     if differentiable:
-        rows = differentiable_all_reduce(rows, group=group)
+        rows = _SumOverRanks.apply(rows, group)
     else:
         dist.all_reduce(rows, group=group)
     samples = rows[:, :1].detach()
@@ -61,3 +60,18 @@ def average_gradients(
         sums = stacked.unbind()
     samples = max(samples, 1) if isinstance(samples, int) else samples.clamp(min=1)
     return sums[0] / samples, sums[1] / samples
+
+
+class _SumOverRanks(torch.autograd.Function):
+    """The sum of a table over the ranks of a group; the gradient is summed likewise."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, group: ProcessGroup) -> Tensor:
+        ctx.group = group
+        total = table.clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(total, group=group)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, d_total: Tensor) -> tuple[Tensor, None]:
+        return _SumOverRanks.apply(d_total, ctx.group), None

@@ -13,6 +13,7 @@ from torch.distributed import ProcessGroup
 
 from sn_openmmlab.kernels.mixture import Mixture
 from sn_openmmlab.ops.autocast import without_autocast
+from sn_openmmlab.ops.backends import obstacle
 from sn_openmmlab.ops.batch import BatchMoments, average_gradients, merge_ranks
 from sn_openmmlab.ops.moments import statistics_dtype
 from sn_openmmlab.ops.plain import plain_switch_norm
@@ -77,10 +78,11 @@ class FusedSwitchNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor, *_: None) -> tuple[Tensor | None, ...]:
-        inputs, tables = ctx.saved_tensors[:INPUTS], ctx.saved_tensors[INPUTS:]
+        saved = ctx.saved_tensors  # once: checkpointing hands them out only once
+        inputs, tables = saved[:INPUTS], saved[INPUTS:]
         with without_autocast(dy.device):
-            if torch.is_grad_enabled():
-                gradients = _differentiable_gradients(ctx, inputs, dy)
+            if torch.is_grad_enabled() or obstacle('aten', dy) is not None:
+                gradients = _plain_gradients(ctx, inputs, dy)
             else:
                 gradients = _gradients(ctx, inputs, tables, dy)
         return *gradients, None, None, None
@@ -126,20 +128,22 @@ def _gradients(
     ]
 
 
-def _differentiable_gradients(
+def _plain_gradients(
     ctx: Any, inputs: tuple[Tensor | None, ...], dy: Tensor
 ) -> list[Tensor | None]:
     """The gradients as expressions of the inputs and ``dy``, by way of the plain expression."""
     given = inputs[5:] if inputs[5] is not None else None
-    y, _ = plain_switch_norm(
-        *inputs[:5],
-        mixture=ctx.settings.mixture,
-        correction=ctx.settings.correction,
-        batch_moments=given,
-        group=ctx.settings.group,
-    )
+    with torch.enable_grad():
+        y, _ = plain_switch_norm(
+            *inputs[:5],
+            mixture=ctx.settings.mixture,
+            correction=ctx.settings.correction,
+            batch_moments=given,
+            group=ctx.settings.group,
+        )
     wanted = [i for i in range(5) if ctx.needs_input_grad[i]]
-    found = torch.autograd.grad(y, [inputs[i] for i in wanted], dy, create_graph=True)
+    create_graph = torch.is_grad_enabled()
+    found = torch.autograd.grad(y, [inputs[i] for i in wanted], dy, create_graph=create_graph)
     gradients = dict(zip(wanted, found, strict=True))
     return [gradients.get(i) for i in range(5)]
 

@@ -1,0 +1,76 @@
+"""What the ranks of a distributed training hold at its end, with SN and with SyncSN."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+HOOK = """
+import torch
+from mmengine.dist import get_rank
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS
+
+
+@HOOKS.register_module()
+class KeepRankStates(Hook):
+    def after_train(self, runner):
+        state = runner.model.module.state_dict()
+        torch.save(state, f'{runner.work_dir}/rank{get_rank()}.pt')
+"""
+CONFIG = """
+_base_ = '{base}'
+custom_imports = dict(imports=['sn_openmmlab', 'keep_rank_states'], allow_failed_imports=False)
+custom_hooks = [dict(type='KeepRankStates')]
+model = dict(
+    backbone=dict(norm_cfg=dict(type='SyncSN')), decode_head=dict(norm_cfg=dict(type='SN'))
+)
+train_dataloader = dict(batch_size=1)
+"""
+
+
+@pytest.fixture(scope='module')
+def states(
+    repo: Path,
+    segmentation_config: Path,
+    run_tool: Callable,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> list[dict[str, torch.Tensor]]:
+    """What two ranks hold after two iterations: a backbone with SyncSN and a head with SN."""
+    if torch.cuda.is_available():
+        pytest.skip('two processes need two GPUs here')
+    folder = tmp_path_factory.mktemp('ddp')
+    (folder / 'keep_rank_states.py').write_text(HOOK)
+    config = folder / 'tiny_sync_segmentation.py'
+    config.write_text(CONFIG.format(base=segmentation_config))
+    run_tool(
+        *('-m', 'torch.distributed.run', '--standalone', '--nproc_per_node=2'),
+        *(repo / 'tools/train.py', config, '--launcher', 'pytorch', '--work-dir', folder),
+        env={'PYTHONPATH': os.pathsep.join([str(repo), str(folder)])},
+    )
+    return [torch.load(folder / f'rank{rank}.pt', weights_only=True) for rank in (0, 1)]
+
+
+def _differing(states: list[dict[str, torch.Tensor]]) -> set[str]:
+    first, second = states
+    assert first.keys() == second.keys()
+    return {name for name in first if not torch.equal(first[name], second[name])}
+
+
+def test_parameters_are_equal_and_trained(states: list[dict[str, torch.Tensor]]) -> None:
+    assert not [name for name in _differing(states) if 'running' not in name]
+    for part in ('backbone.sn1', 'decode_head.convs.0.sn'):
+        for name in ('mean_weight', 'var_weight'):
+            assert not torch.equal(states[0][f'{part}.{name}'], torch.ones(3))
+        assert states[0][f'{part}.num_batches_tracked'] == 2
+
+
+def test_only_those_of_sync_sn_have_the_same_running_statistics(
+    states: list[dict[str, torch.Tensor]],
+) -> None:
+    # Each rank saw other images: MMEngine does not broadcast buffers.
+    running = {name for name in states[0] if 'running' in name}
+    assert _differing(states) == {name for name in running if name.startswith('decode_head')}
+    assert {name.split('.')[0] for name in running} == {'backbone', 'decode_head'}
