@@ -10,7 +10,7 @@ PY := $(VENV)/bin/python
 QUICKSTART := configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py
 
 .DEFAULT_GOAL := help
-.PHONY: help env data quickstart test test-slow lint format
+.PHONY: help env data quickstart test test-slow benchmark lint format
 
 help: ## list the targets
 	@echo "make TARGET [STACK=onedl|openmmlab] [PYTHON=python3]"
@@ -31,6 +31,10 @@ test: env ## run the tests
 
 test-slow: env ## run the slow tests
 	$(PY) -m pytest -q -m slow
+
+benchmark: env ## time the layer and a training step on this CPU, into docs/speed
+	$(PY) tools/benchmark_op.py --out docs/speed
+	$(PY) tools/benchmark_step.py --out docs/speed
 
 lint: env ## check code style and format
 	$(PY) -m ruff check .

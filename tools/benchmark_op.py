@@ -1,6 +1,6 @@
-"""Time the fused SN against its rivals, side by side, and write tables and data.
+"""Time the fused SN against its rivals on the CPU, side by side; print tables, write data.
 
-python tools/benchmark_op.py --out docs/speed/cpu.json
+python tools/benchmark_op.py --out docs/speed
 """
 
 import argparse
@@ -11,6 +11,7 @@ import torch
 
 from sn_openmmlab.benchmarks import tables
 from sn_openmmlab.benchmarks.cases import all_cases, measure
+from sn_openmmlab.benchmarks.chart import draw_growth
 from sn_openmmlab.benchmarks.growth import measure_growth
 from sn_openmmlab.benchmarks.machine import describe
 from sn_openmmlab.benchmarks.timing import keep_freed_memory
@@ -20,7 +21,9 @@ ROUNDS = 15
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
-    parser.add_argument('--out', type=Path, required=True, help='the data file (JSON)')
+    parser.add_argument(
+        '--out', type=Path, required=True, help='the folder of cpu.json and growth.png'
+    )
     parser.add_argument('--threads', type=int, default=2, help='threads of the CPU')
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -37,8 +40,9 @@ def main() -> None:
         'records': records,
         'growth': measure_growth(device, ROUNDS),
     }
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(data, indent=1) + '\n')
+    title = f'{data["machine"]["device"]}, {args.threads} threads, float32'
+    draw_growth(data['growth'], title, args.out / 'growth.png')
+    (args.out / 'cpu.json').write_text(json.dumps(data, indent=1) + '\n')
     print(tables.all_tables(data))
 
 

@@ -1,6 +1,6 @@
 """Time a training step of Faster R-CNN R-50-FPN with SN against GN and BN in the same places.
 
-python tools/benchmark_step.py --out docs/speed/step_cpu.json
+python tools/benchmark_step.py --out docs/speed
 """
 
 import argparse
@@ -23,7 +23,7 @@ SIZE = (256, 384)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
-    parser.add_argument('--out', type=Path, required=True, help='the data file (JSON)')
+    parser.add_argument('--out', type=Path, required=True, help='the folder of step.json')
     parser.add_argument('--threads', type=int, default=2, help='threads of the CPU')
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -37,8 +37,8 @@ def main() -> None:
         'rounds': ROUNDS,
         'milliseconds': time_in_turns(steps, ROUNDS, device),
     }
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(data, indent=1) + '\n')
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / 'step.json').write_text(json.dumps(data, indent=1) + '\n')
     print(step_table(data))
 
 
