@@ -43,7 +43,8 @@ def switch_norm(
         correction: 0 or 1; the instance variance divides by the number of positions less this, at
             least by one (0: Eq. 2; 1: the authors' code).
         eps: ε of Eq. 3, added to the mixed variance.
-        batch_moments: mean and variance of ``'bn'``, (C,) each, in place of those of this batch.
+        batch_moments: mean and variance of ``'bn'``, (C,) each, in place of those of this batch;
+            no gradients reach them.
         group: the processes whose batches ``'bn'`` pools, each sample with the same weight; None
             for this process alone.
 
@@ -56,6 +57,8 @@ def switch_norm(
     """
     mixture = Mixture(tuple(scopes), num_groups, eps)
     group = group if 'bn' in mixture.scopes and batch_moments is None else None
+    if batch_moments is not None:
+        batch_moments = tuple(table.detach() for table in batch_moments)
     backend = choose_backend(x)
     if backend == 'plain' or (x.numel() == 0 and group is None):
         return plain_switch_norm(

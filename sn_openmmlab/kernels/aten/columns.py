@@ -20,6 +20,7 @@ def is_columns(x: Tensor, dtype: torch.dtype) -> bool:
         x.is_cpu
         and x.dtype == dtype
         and large
+        and x.shape[3] <= PLAIN_SUM
         and x.is_contiguous(memory_format=torch.channels_last)
     )
 

@@ -7,7 +7,7 @@ from sn_openmmlab.kernels.aten import columns, rows
 from sn_openmmlab.kernels.aten.walk import Walk, scratch
 
 # In units of the deviation: up to here an offset costs the quick forms no digits that count.
-SMALL_OFFSET = 256
+SMALL_OFFSET = 16
 
 
 def instance_moments(x: Tensor, correction: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""The plain expression: Eq. 3 and 5 by hand on given batch moments, and what it returns."""
+"""The op: Eq. 3 and 5 by hand on given batch moments, and what it returns."""
 
 import math
 

@@ -1,0 +1,188 @@
+"""The passes in float32 and half precision against sums written out in float64.
+
+A sum of many numbers is near when its error is a few units of 2**-24 of the sum of what it adds
+up: then how the numbers are split into blocks or rows does not show.
+"""
+
+import threading
+from itertools import product
+
+import pytest
+import torch
+
+from sn_openmmlab.kernels.aten import columns, passes, walk
+
+DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+SHAPES = [(5, 3), (2, 3, 40), (2, 5, 9, 3), (2, 2, 3, 2, 5), (2, 2, 16, 17)]
+LAYOUTS = {
+    'contiguous': lambda x: x,
+    'channels_last': lambda x: x.movedim(1, -1).contiguous().movedim(-1, 1),
+    'samples_inside': lambda x: x.movedim(0, -1).contiguous().movedim(-1, 0),
+    'every_second': lambda x: torch.stack([x, x], -1).flatten(-2)[..., ::2],
+    'expanded': lambda x: x[:1].expand(x.shape),
+}
+CASES = [*product([1, 60], LAYOUTS), *product([7, 1 << 20], ['contiguous', 'channels_last'])]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: '-'.join(map(str, case)))
+def laid(request, monkeypatch):
+    """A function that gives a tensor the layout of the case, and small blocks."""
+    elements, name = request.param
+    monkeypatch.setattr(walk, 'BLOCK_ELEMENTS', elements)
+    monkeypatch.setattr(walk, '_kept', threading.local())
+    return LAYOUTS[name]
+
+
+def _statistics(dtype):
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def _flat(x):
+    return x.double().reshape(*x.shape[:2], -1)
+
+
+def _unit(dtype):
+    return torch.finfo(_statistics(dtype)).eps
+
+
+def _tables(count, shape, dtype):
+    return torch.randn(count, *shape[:2]).to(_statistics(dtype))
+
+
+def _assert_within(found, expected, bound):
+    assert ((found.double() - expected).abs() <= bound).all()
+
+
+@pytest.mark.parametrize('dtype', DTYPES)
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+def test_moments_of_instances(shape, dtype, laid):
+    correction = len(shape) % 2
+    x = laid((torch.randn(shape, dtype=torch.float64) * 2 + 20).to(dtype))
+    h, unit = _flat(x), _unit(dtype)
+
+    mean, var = passes.instance_moments(x, correction, _statistics(dtype))
+
+    assert mean.dtype == var.dtype == _statistics(dtype)
+    _assert_within(mean, h.mean(-1), 2 * unit * h.abs().amax(-1))
+    squares = (h - h.mean(-1, keepdim=True)).square().sum(-1)
+    expected = squares / max(h.shape[-1] - correction, 1)
+    _assert_within(var, expected, 4 * unit * (expected + (unit * h.abs().amax(-1)) ** 2))
+
+
+@pytest.mark.parametrize('dtype', DTYPES)
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+def test_normalize(shape, dtype, laid):
+    x = laid(torch.randn(shape).to(dtype))
+    centre, scale = _tables(2, shape, dtype)
+    bias = torch.randn(shape[1]).to(scale.dtype) if len(shape) % 2 else None
+
+    y = passes.normalize(x, centre, scale, bias)
+
+    exact = (_flat(x) - centre.double()[..., None]) * scale.double()[..., None]
+    exact = exact + (0 if bias is None else bias.double()[:, None])
+    assert y.dtype == dtype and y.stride() == torch.empty_like(x).stride()
+    own = torch.finfo(dtype).eps / 2 * exact.abs() + torch.finfo(dtype).smallest_normal
+    _assert_within(_flat(y), exact, own + 4 * _unit(dtype) * (exact.abs() + 4))
+
+
+@pytest.mark.parametrize('offset', [1e4, -1e6])
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+def test_normalize_takes_a_large_offset_away_before_it_multiplies(shape, offset, laid):
+    x = laid(torch.randint(-8, 8, shape) / 8 + offset)
+    centre, scale = torch.full(shape[:2], offset), torch.rand(shape[:2]) + 0.5
+
+    y = passes.normalize(x, centre, scale, None)
+
+    # The difference is exact in float32, so only the product is rounded.
+    exact = (_flat(x) - offset) * scale.double()[..., None]
+    _assert_within(_flat(y), exact, 2.0**-24 * exact.abs())
+
+
+@pytest.mark.parametrize('dtype', DTYPES)
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+def test_gradient_sums(shape, dtype, laid):
+    x, dy = laid(torch.randn(shape).to(dtype)), torch.randn(shape).to(dtype)
+    centre = _tables(1, shape, dtype)[0]
+
+    total, dot = passes.gradient_sums(dy, x, centre)
+
+    terms = _flat(dy) * (_flat(x) - centre.double()[..., None])
+    _assert_within(total, _flat(dy).sum(-1), 2 * _unit(dtype) * _flat(dy).abs().sum(-1))
+    largest = (_flat(dy).abs() * (_flat(x).abs() + centre.double().abs()[..., None])).sum(-1)
+    _assert_within(dot, terms.sum(-1), 2 * _unit(dtype) * largest)
+
+
+@pytest.mark.parametrize('dtype', DTYPES)
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+def test_input_gradient(shape, dtype, laid):
+    x, dy = laid(torch.randn(shape).to(dtype)), torch.randn(shape).to(dtype)
+    tables = _tables(4, shape, dtype)
+
+    dx = passes.input_gradient(dy, x, *tables)
+
+    centre, scale, slope, offset = tables.double()[..., None]
+    terms = [_flat(dy) * scale, _flat(x) * slope, -centre * slope, offset]
+    exact = sum(terms)
+    assert dx.dtype == dtype and dx.stride() == torch.empty_like(x).stride()
+    own = torch.finfo(dtype).eps / 2 * exact.abs() + torch.finfo(dtype).smallest_normal
+    _assert_within(_flat(dx), exact, own + 2 * _unit(dtype) * sum(t.abs() for t in terms))
+
+
+# Rows of detectors' maps; 4097 = 17 · 241 and 8191 is prime, so they cannot be cut into few pieces.
+LONG = [(16, 16), (1, 4095), (64, 64), (17, 241), (1, 8191), (3, 4096), (7, 10001), (200, 304)]
+
+
+@pytest.mark.parametrize(('name', 'units'), [('contiguous', 8), ('channels_last', 50)])
+@pytest.mark.parametrize('size', LONG, ids=str)
+def test_many_positions_lose_few_digits_to_the_order_of_summation(size, name, units, monkeypatch):
+    monkeypatch.setattr(columns, 'LARGE_SAMPLE', 1)
+    x, dy = (LAYOUTS[name](torch.randn(2, 3, *size) + 0.5) for _ in range(2))
+    centre = torch.full((2, 3), 0.5)
+
+    mean, var = passes.instance_moments(x, 0, torch.float32)
+    total, dot = passes.gradient_sums(dy, x, centre)
+
+    # One number after the other, a long sum would lose ten times as much.
+    unit = 2.0**-24
+    h, g = _flat(x), _flat(dy)
+    terms = g * (h - 0.5)
+    _assert_within(mean, h.mean(-1), 4 * unit * h.abs().mean(-1))
+    _assert_within(var, h.var(-1, unbiased=False), units * unit * h.var(-1))
+    _assert_within(total, g.sum(-1), units / 2 * unit * g.abs().sum(-1))
+    _assert_within(dot, terms.sum(-1), units / 2 * unit * terms.abs().sum(-1))
+
+
+@pytest.mark.parametrize('offset', [0.0, 1e3, -1e5])
+@pytest.mark.parametrize('name', ['contiguous', 'channels_last'])
+def test_an_offset_does_not_cancel_the_variance_of_many_positions(name, offset, monkeypatch):
+    monkeypatch.setattr(columns, 'LARGE_SAMPLE', 1)
+    x = LAYOUTS[name](torch.randn(2, 3, 100, 90) + offset)
+    unit, h = 2.0**-24, _flat(x)
+
+    mean, var = passes.instance_moments(x, 0, torch.float32)
+
+    # A mean of float32 is off by half a unit of the offset, and the variance by its square.
+    exact = h.var(-1, unbiased=False)
+    _assert_within(mean, h.mean(-1), 4 * unit * (abs(offset) + 1))
+    _assert_within(var, exact, unit * (50 * exact + 4 * abs(offset)) + (unit * offset) ** 2)
+
+
+@pytest.mark.parametrize('value', [0.0, 0.1, -1234.567, 6e4])
+def test_equal_numbers_in_a_long_row_are_their_mean_and_have_variance_zero(value):
+    x = torch.full((2, 3, 30, 31), value)
+
+    mean, var = passes.instance_moments(x, 0, torch.float32)
+
+    assert torch.equal(mean, torch.full((2, 3), value))
+    assert torch.equal(var, torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize('magnitude', [1e-18, 1e-10, 1e10, 1e17])
+def test_long_rows_of_tiny_and_huge_numbers(magnitude):
+    x = torch.randn(2, 3, 500) * magnitude
+
+    mean, var = passes.instance_moments(x, 0, torch.float32)
+
+    exact = x.double().var(-1, unbiased=False)
+    torch.testing.assert_close(mean.double(), x.double().mean(-1), rtol=1e-5, atol=magnitude * 1e-7)
+    torch.testing.assert_close(var.double(), exact, rtol=1e-5, atol=0)

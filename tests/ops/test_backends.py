@@ -1,0 +1,158 @@
+"""Which backend runs: the fastest that can, or the one that was asked for by name."""
+
+import threading
+
+import pytest
+import torch
+from torch.autograd import forward_ad
+
+from sn_openmmlab.ops import backends
+from sn_openmmlab.ops.backends import BackendError, choose_backend, obstacle, use_backend
+from sn_openmmlab.ops.switch_norm import switch_norm
+
+FUSED = ('aten', 'triton')
+
+
+@pytest.fixture
+def x():
+    return torch.randn(2, 4, 3, 3)
+
+
+def _op(x):
+    control = torch.ones(1)
+    options = {'scopes': ('in',), 'num_groups': 1, 'correction': 0, 'eps': 1e-5}
+    return switch_norm(x, None, None, control, control, **options)[0]
+
+
+def _assert_one_sentence(message):
+    assert message.endswith('.') and '. ' not in message and '\n' not in message
+
+
+@pytest.mark.parametrize('dtype', [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_on_the_cpu_it_is_the_fused_op_of_aten_calls(x, dtype):
+    assert choose_backend(x.to(dtype)) == 'aten'
+
+
+@pytest.mark.parametrize('name', ['plain', 'aten'])
+def test_a_name_forces_the_backend(x, name):
+    with use_backend(name):
+        assert choose_backend(x) == name
+        node = _op(x.clone().requires_grad_()).grad_fn.name()
+
+    assert (node == 'FusedSwitchNormBackward') == (name == 'aten')
+
+
+def test_the_inner_of_two_names_counts_and_the_outer_comes_back(x):
+    with use_backend('plain'):
+        with use_backend('aten'):
+            assert choose_backend(x) == 'aten'
+        assert choose_backend(x) == 'plain'
+    assert choose_backend(x) == 'aten'
+
+
+def test_after_an_error_the_choice_is_free_again(x):
+    with pytest.raises(KeyError), use_backend('plain'), use_backend('aten'):
+        raise KeyError
+
+    assert choose_backend(x) == 'aten'
+    with use_backend('plain'):
+        assert choose_backend(x) == 'plain'
+
+
+def test_an_unknown_name_is_a_value_error_that_names_the_known(x):
+    with use_backend('plain'):
+        with pytest.raises(ValueError, match=r"^unknown backend 'cuda': .*'aten'.*") as error:
+            use_backend('cuda').__enter__()
+        assert choose_backend(x) == 'plain'
+
+    _assert_one_sentence(str(error.value))
+
+
+@pytest.mark.parametrize('forced', [None, 'plain'])
+def test_a_second_thread_sees_the_choice_and_computes(x, forced):
+    # The choice is the process's, as of a benchmark; autograd runs backward in threads of its own.
+    found = []
+    with use_backend(forced or 'aten'):
+        thread = threading.Thread(target=lambda: found.append((choose_backend(x), _op(x))))
+        thread.start()
+        thread.join()
+
+    assert found[0][0] == (forced or 'aten')
+    torch.testing.assert_close(found[0][1], torch.nn.functional.instance_norm(x))
+
+
+def _under_vmap(x):
+    return torch.func.vmap(_op)(x.unsqueeze(0))
+
+
+def _under_grad(x):
+    return torch.func.grad(lambda x: _op(x).sum())(x)
+
+
+def _under_forward_ad(x):
+    with forward_ad.dual_level():
+        return _op(forward_ad.make_dual(x, x))
+
+
+def _under_compile(x):
+    return torch.compile(_op, backend='eager', fullgraph=True)(x)
+
+
+def _under_trace(x):
+    return torch.jit.trace(_op, x, check_trace=False)
+
+
+PLACES = {
+    _under_vmap: 'torch.func',
+    _under_grad: 'torch.func',
+    _under_forward_ad: 'forward-mode',
+    _under_trace: 'tracing',
+}
+
+
+@pytest.mark.parametrize('name', FUSED)
+@pytest.mark.parametrize('place', PLACES)
+def test_where_only_the_plain_expression_can_run_a_fused_name_is_refused(x, place, name):
+    with use_backend(name), pytest.raises(BackendError) as error:
+        place(x)
+
+    message = str(error.value)
+    assert message.startswith(f"backend '{name}' cannot run here: ")
+    assert PLACES[place] in message and f"leave use_backend('{name}') out" in message
+    _assert_one_sentence(message)
+    assert place(x) is not None
+
+
+@pytest.mark.parametrize('name', FUSED)
+def test_torch_compile_refuses_a_fused_name_and_says_why(x, name):
+    # Dynamo wraps what is raised while it traces, so the class is its own.
+    with use_backend(name), pytest.raises(Exception, match=f"backend '{name}' cannot run here"):
+        _under_compile(x)
+
+    torch.testing.assert_close(_under_compile(x), _op(x))
+
+
+def test_triton_is_refused_on_the_cpu(x, monkeypatch):
+    monkeypatch.delenv('TRITON_INTERPRET', raising=False)
+
+    with use_backend('triton'), pytest.raises(BackendError, match='needs a CUDA tensor') as error:
+        _op(x)
+
+    assert 'the input is on cpu' in str(error.value)
+    _assert_one_sentence(str(error.value))
+
+
+def test_triton_where_it_is_not_installed_or_does_not_take_the_type(x, monkeypatch):
+    monkeypatch.setenv('TRITON_INTERPRET', '1')
+    with use_backend('triton'):
+        assert 'not torch.float64' in obstacle('triton', x.double())
+        monkeypatch.setattr(backends, '_has_triton', lambda: False)
+        assert obstacle('triton', x) == 'Triton is not installed'
+
+
+def test_the_obstacle_of_another_device_is_named():
+    class OnMps(torch.Tensor):
+        device = torch.device('mps')
+
+    assert 'MPS' in obstacle('aten', torch.zeros(1).as_subclass(OnMps))
+    assert obstacle('plain', torch.zeros(1).as_subclass(OnMps)) is None
