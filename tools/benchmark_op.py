@@ -16,7 +16,7 @@ from sn_openmmlab.benchmarks.growth import measure_growth
 from sn_openmmlab.benchmarks.machine import describe
 from sn_openmmlab.benchmarks.timing import keep_freed_memory
 
-ROUNDS = 15
+ROUNDS = 7
 
 
 def main() -> None:

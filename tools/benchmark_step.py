@@ -17,7 +17,7 @@ from sn_openmmlab.runs.command_line import exit_with_sentence
 from sn_openmmlab.runs.config import read_config
 
 CONFIG = 'configs/detection/faster_rcnn/faster-rcnn_r50_fpn_sn-all_1x_coco.py'
-ROUNDS = 5
+ROUNDS = 3
 SIZE = (256, 384)
 
 

@@ -1,0 +1,125 @@
+"""The tables against those of ATen in float64, for scopes in any order and tables of any size."""
+
+import pytest
+import torch
+
+from sn_openmmlab.kernels.aten import tables as reference
+from sn_openmmlab.kernels.mixture import Mixture
+from sn_openmmlab.kernels.triton import merge, tables
+
+UNIT = torch.finfo(torch.float32).eps
+SCOPES = [('in',), ('bn',), ('ln', 'gn'), ('gn', 'in', 'bn', 'ln'), ('in', 'ln', 'bn')]
+SHAPES = [(2, 6), (1, 1), (0, 6)]
+OFFSET = 100.0
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
+    """The loops over more channels and samples than a tile holds, without so many of them."""
+    monkeypatch.setattr(merge, 'TILE', 2)
+    monkeypatch.setattr(merge, 'MOST_PARTS', 1)
+    monkeypatch.setattr(tables, 'MOST_CHANNELS', 2)
+
+
+@pytest.fixture(params=SHAPES, ids=str)
+def instances(request):
+    shape = request.param
+    return torch.randn(shape) + OFFSET, torch.rand(shape)
+
+
+@pytest.fixture(params=SCOPES, ids='-'.join)
+def mixture(request, instances):
+    groups = 1 if instances[0].shape[1] == 1 else 2
+    return Mixture(request.param, groups, 1e-3)
+
+
+@pytest.fixture
+def batch(instances, mixture):
+    """In float64, as the processes' merged moments are."""
+    if 'bn' not in mixture.scopes:
+        return None, None
+    return reference.batch_moments(*_double(instances))
+
+
+@pytest.fixture
+def controls(mixture):
+    return torch.randn(2, len(mixture.scopes)).unbind()
+
+
+def _double(values):
+    return tuple(None if value is None else value.double() for value in values)
+
+
+def _assert_near(found, expected, scale, units=16):
+    assert found.shape == expected.shape and found.isfinite().all()
+    assert ((found.double() - expected).abs() <= units * UNIT * scale).all()
+
+
+def test_batch_moments(instances):
+    found = tables.batch_moments(*instances)
+
+    mean, var = reference.batch_moments(*_double(instances))
+    _assert_near(found[0], mean, OFFSET, 1)
+    _assert_near(found[1], var, var + UNIT * OFFSET**2)
+
+
+def test_mix(instances, batch, controls, mixture):
+    centre, rstd = tables.mix(*instances, batch, controls, mixture)
+
+    exact = reference.mix(*_double(instances), _double(batch), _double(controls), mixture)
+    _assert_near(centre, exact[0], OFFSET, 2)
+    # The distance of two means is known to the roundoff of the means.
+    _assert_near(rstd, exact[1], exact[1] * (1 + OFFSET * exact[1] / 16))
+
+
+def test_ratios_that_do_not_quite_add_up_to_one_cost_no_digits():
+    mean, var = torch.full((3, 4), 6e4), torch.zeros(3, 4)
+    controls = torch.tensor([0.3, -0.7, 1.1]), torch.zeros(3)
+    mixture = Mixture(('in', 'ln', 'bn'), 1, 1e-5)
+
+    centre, _ = tables.mix(mean, var, tables.batch_moments(mean, var), controls, mixture)
+
+    assert torch.equal(centre, mean)
+
+
+@pytest.mark.parametrize('weight_type', [None, torch.float32, torch.bfloat16])
+def test_channel_gradients(instances, weight_type):
+    total, dot = torch.randn(2, *instances[0].shape)
+    rstd = torch.rand_like(total) + 0.5
+    weight = None if weight_type is None else torch.randn(total.shape[1]).to(weight_type)
+
+    *found, d_batch = tables.channel_gradients(total, dot, rstd, weight)
+
+    inputs = _double((total, dot, rstd, weight))
+    *exact, d_exact = reference.channel_gradients(*inputs)
+    scale = max(1, total.shape[0]) * 4
+    for value, expected in zip((*found, *d_batch), (*exact, *d_exact), strict=True):
+        _assert_near(value, expected, scale)
+
+
+@pytest.mark.parametrize(('given', 'with_weight'), [(True, False), (False, True)])
+def test_position_gradients(instances, batch, controls, mixture, given, with_weight):
+    shape = instances[0].shape
+    sums = torch.randn(2, *shape).unbind()
+    mixed = instances[0] + 0.1, torch.rand(shape) + 0.5
+    with_batch = 'bn' in mixture.scopes and not given
+    d_batch = torch.randn(2, shape[1]).unbind() if with_batch else None
+    weight = torch.randn(shape[1]) if with_weight else None
+    positions = (35, 1)
+
+    found = tables.position_gradients(
+        sums, instances, mixed, batch, d_batch, weight, controls, mixture, positions
+    )
+
+    exact = reference.position_gradients(
+        *(_double(pair) for pair in (sums, instances, mixed, batch)),
+        None if d_batch is None else _double(d_batch),
+        None if weight is None else weight.double(),
+        _double(controls),
+        mixture,
+        positions,
+    )
+    _assert_near(found[0], exact[0], 1.0)
+    _assert_near(found[1], exact[1], OFFSET / 16)
+    for value, expected in zip(found[2:], exact[2:], strict=True):
+        _assert_near(value, expected, OFFSET * max(1, instances[0].numel()) ** 0.5)
