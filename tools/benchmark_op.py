@@ -43,7 +43,9 @@ def main() -> None:
     title = f'{data["machine"]["device"]}, {args.threads} threads, float32'
     draw_growth(data['growth'], title, args.out / 'growth.png')
     (args.out / 'cpu.json').write_text(json.dumps(data, indent=1) + '\n')
-    print(tables.all_tables(data))
+    shown = f'# The op on {title.rsplit(",", 1)[0]}\n\n{tables.all_tables(data)}\n'
+    (args.out / 'cpu.md').write_text(shown)
+    print(shown)
 
 
 if __name__ == '__main__':

@@ -31,8 +31,8 @@ class ChainSwitchNorm(SwitchNorm):
         y = ((flat - mean) / (var + self.eps).sqrt()).view_as(x)
         shape = (1, -1, 1, 1)
         with torch.no_grad():
-            self.running_mean.lerp_(mean_bn.flatten(), self.momentum)
-            self.running_var.lerp_(var_bn.flatten(), self.momentum)
+            for running, new in ((self.running_mean, mean_bn), (self.running_var, var_bn)):
+                running.lerp_(new.flatten().to(running.dtype), self.momentum)
         return y * self.weight.view(shape) + self.bias.view(shape)
 
 

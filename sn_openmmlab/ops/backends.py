@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
 
 import torch
 from torch import Tensor
@@ -12,6 +12,8 @@ from torch.autograd import forward_ad
 
 BACKENDS = ('plain', 'aten', 'triton')
 TRITON_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+# The oldest that the kernels are tested with.
+OLDEST_TRITON = (3, 7)
 
 _forced: str | None = None
 
@@ -88,16 +90,23 @@ def _is_traced() -> bool:
 def _triton_obstacle(x: Tensor) -> str | None:
     if not x.is_cuda and not (_forced == 'triton' and x.is_cpu and _interprets()):
         return f'Triton needs a CUDA tensor, and the input is on {x.device}'
-    if not _has_triton():
+    installed = _triton_version()
+    if installed is None:
         return 'Triton is not installed'
+    if installed < OLDEST_TRITON:
+        return f'it needs Triton {".".join(map(str, OLDEST_TRITON))} or newer'
     if x.dtype not in TRITON_DTYPES:
         return f'the Triton kernels take float32, float16 and bfloat16, not {x.dtype}'
     return None
 
 
 @cache
-def _has_triton() -> bool:
-    return find_spec('triton') is not None
+def _triton_version() -> tuple[int, int] | None:
+    try:
+        major, minor, *_ = version('triton').split('.')
+    except PackageNotFoundError:
+        return None
+    return int(major), int(minor)
 
 
 def _interprets() -> bool:

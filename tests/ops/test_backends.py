@@ -146,8 +146,10 @@ def test_triton_where_it_is_not_installed_or_does_not_take_the_type(x, monkeypat
     monkeypatch.setenv('TRITON_INTERPRET', '1')
     with use_backend('triton'):
         assert 'not torch.float64' in obstacle('triton', x.double())
-        monkeypatch.setattr(backends, '_has_triton', lambda: False)
+        monkeypatch.setattr(backends, '_triton_version', lambda: None)
         assert obstacle('triton', x) == 'Triton is not installed'
+        monkeypatch.setattr(backends, '_triton_version', lambda: (3, 6))
+        assert obstacle('triton', x) == 'it needs Triton 3.7 or newer'
 
 
 def test_the_obstacle_of_another_device_is_named():

@@ -165,15 +165,20 @@ def _moments(
 
 
 def _pool(mean: Tensor, var: Tensor, scope: str, num_groups: int) -> tuple[Tensor, Tensor, Tensor]:
-    pooled = _average(mean.double(), scope, num_groups).to(mean.dtype)
+    pooled = _average(mean, scope, num_groups, torch.float64).to(mean.dtype)
     gap = mean - pooled
     return pooled, _average(torch.addcmul(var, gap, gap), scope, num_groups), gap
 
 
-def _average(table: Tensor, scope: str, num_groups: int) -> Tensor:
-    if scope != 'gn':
-        dim = 0 if scope == 'bn' else 1
-        return table.sum(dim, keepdim=True) / max(table.shape[dim], 1)
-    samples, channels = table.shape
-    groups = (samples, num_groups, channels // num_groups)
-    return table.view(groups).mean(2, keepdim=True).expand(groups).reshape(samples, channels)
+def _average(
+    table: Tensor, scope: str, num_groups: int, dtype: torch.dtype | None = None
+) -> Tensor:
+    if scope == 'gn':
+        samples, channels = table.shape
+        groups = (samples, num_groups, channels // num_groups)
+        pooled = table.view(groups).mean(2, keepdim=True, dtype=dtype)
+        return pooled.expand(groups).reshape(samples, channels)
+    dim = 0 if scope == 'bn' else 1
+    if table.shape[dim] == 0:
+        return table.sum(dim, keepdim=True, dtype=dtype)
+    return table.mean(dim, keepdim=True, dtype=dtype)
