@@ -23,7 +23,7 @@ def instance_moments(x: Tensor, correction: int, dtype: torch.dtype) -> tuple[Te
     """
     walk = Walk(x)
     divisor = max(walk.count - correction, 1)
-    if rows.is_rows(x, dtype) and (walk.count >= rows.LONG_ROW or x.numel() <= rows.FEW_NUMBERS):
+    if rows.is_rows(x, dtype):
         mean, var = rows.moments(x)
         return mean, var.mul_(walk.count / divisor)
     if columns.is_columns(x, dtype):

@@ -9,10 +9,6 @@ from torch import Tensor
 
 from sn_openmmlab.kernels.aten import walk
 
-# Below, the work of the group norm kernel per row outweighs that on the row.
-LONG_ROW = 256
-# Up to here, the number of calls counts, and not the numbers.
-FEW_NUMBERS = 1 << 16
 # The batch norm kernel adds up one number after the other, which loses digits in longer rows.
 PLAIN_SUM = 4096
 
