@@ -36,7 +36,12 @@ def main() -> int:
     device = torch.device('cuda')
     # SyncBN's kernels ask for a process group, even of one process.
     torch.distributed.init_process_group('nccl', init_method=ADDRESS, rank=0, world_size=1)
-    checks = check_backend('triton', device) + check_backend('aten', device)
+    checks = check_backend('aten', device)
+    try:
+        checks += check_backend('triton', device)
+    except Exception as error:
+        print(f'The Triton backend does not run here, and SN fused is that of ATen: {error}')
+        checks.append({**checks[0], 'backend': 'triton', 'errors': {'y': float('inf')}})
     print(tables.correctness_table(checks), flush=True)
     copy = copy_bandwidth(device, ROUNDS)
     data = {
@@ -47,6 +52,7 @@ def main() -> int:
         'growth': measure_growth(device, ROUNDS),
         'records': [],
     }
+    _write(data, args.out)
     skipped = []
     for case in all_cases():
         if time.monotonic() - start > SECONDS:

@@ -46,8 +46,8 @@ def all_cases() -> list[Case]:
     """Every shape in every format and type."""
     return [
         Case(shape, memory_format, dtype)
-        for dtype in DTYPES
         for memory_format in FORMATS
+        for dtype in DTYPES
         for shape in SHAPES
     ]
 

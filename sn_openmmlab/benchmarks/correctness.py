@@ -52,9 +52,15 @@ def _errors(
     inputs = [tensor.to(device) for tensor in (x, *parameters)]
     found = _run(backend, inputs, dy.to(device), scopes)
     return {
-        name: float((value.double().cpu() - right).abs().max() / (right.abs().max() + 1e-3))
+        name: _relative_error(value.double().cpu(), right)
         for name, value, right in zip(QUANTITIES, found, expected, strict=True)
     }
+
+
+def _relative_error(value: Tensor, right: Tensor) -> float:
+    """The greatest error over the greatest value; infinite for what is not a number."""
+    error = (value - right).abs().max() / (right.abs().max() + 1e-3)
+    return float(error.nan_to_num(nan=float('inf')))
 
 
 def _run(

@@ -78,7 +78,7 @@ def correctness_table(records: Records) -> str:
     names = list(records[0]['errors'])
     rows = [
         [record['backend'], record['dtype'], record['format']]
-        + [f'{record["errors"][name]:.1e}' for name in names]
+        + [f'{record["errors"].get(name, float("nan")):.1e}' for name in names]
         + [f'{record["bound"]:.0e}']
         for record in records
     ]

@@ -150,11 +150,12 @@ class SwitchNorm(_InstanceNorm):
     @torch.no_grad()
     def _track(self, observed: BatchMoments) -> None:
         *moments, samples = observed
-        if isinstance(samples, int) and samples == 0:
+        counted = isinstance(samples, Tensor)
+        if not counted and samples == 0:
             return
         self.num_batches_tracked.add_(samples > 0)
         # Not the comparison: a bool would make the share a float32, whatever the statistics are.
-        seen = 1 if isinstance(samples, int) else samples.clamp(max=1)
+        seen = samples.clamp(max=1) if counted else 1
         for running, new in zip((self.running_mean, self.running_var), moments, strict=True):
             share = self.momentum
             if share is None:

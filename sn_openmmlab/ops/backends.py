@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
 import torch
 from torch import Tensor
@@ -13,7 +12,7 @@ from torch.autograd import forward_ad
 BACKENDS = ('plain', 'aten', 'triton')
 TRITON_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 # The oldest that the kernels are tested with.
-OLDEST_TRITON = (3, 7)
+OLDEST_TRITON = (3, 6)
 
 _forced: str | None = None
 
@@ -26,7 +25,7 @@ class BackendError(RuntimeError):
 def use_backend(name: str) -> Iterator[None]:
     """Compute every :func:`~sn_openmmlab.ops.switch_norm.switch_norm` inside by one backend.
 
-    For tests and benchmarks: otherwise the fastest that can run is chosen for each call. The
+    For tests and benchmarks, in all threads: else the fastest that can run is chosen per call. The
     backward pass runs on the backend of its forward pass, wherever it is called.
 
     Args:
@@ -78,6 +77,8 @@ def obstacle(name: str, x: Tensor) -> str | None:
         return 'the transforms of torch.func need the plain expression'
     if forward_ad._current_level >= 0:
         return 'forward-mode differentiation needs the plain expression'
+    if x.is_meta or torch._C._len_torch_dispatch_stack() > 0:
+        return 'tensors without data and dispatch modes need the plain expression'
     if x.device.type == 'mps':
         return 'its tables are float64, which MPS does not have'
     return _triton_obstacle(x) if name == 'triton' else None
@@ -103,9 +104,10 @@ def _triton_obstacle(x: Tensor) -> str | None:
 @cache
 def _triton_version() -> tuple[int, int] | None:
     try:
-        major, minor, *_ = version('triton').split('.')
-    except PackageNotFoundError:
+        import triton
+    except ImportError:
         return None
+    major, minor, *_ = triton.__version__.split('.')
     return int(major), int(minor)
 
 

@@ -19,7 +19,7 @@ class BatchMoments(NamedTuple):
     samples: int | Tensor
 
 
-def merge_ranks(own: BatchMoments, group: ProcessGroup, differentiable: bool) -> BatchMoments:
+def merge_ranks(own: BatchMoments, group: ProcessGroup, anchor: Tensor | None) -> BatchMoments:
     """Pool the moments of all ranks of ``group``, each weighted by its number of samples.
 
     Every rank puts its moments into a row of its own and the rows are summed: one all-reduce hands
@@ -29,7 +29,8 @@ def merge_ranks(own: BatchMoments, group: ProcessGroup, differentiable: bool) ->
     Args:
         own: the moments of this rank; finite where it has no samples.
         group: the process group.
-        differentiable: whether autograd, to any order, goes through the all-reduce.
+        anchor: a tensor that needs gradients, so that autograd, to any order, goes through the
+            all-reduce on every rank, also where the moments need none; None to leave autograd out.
 
     Returns:
         The moments of all ranks, in float64; zero where no rank has a sample.
@@ -38,8 +39,8 @@ def merge_ranks(own: BatchMoments, group: ProcessGroup, differentiable: bool) ->
     row = torch.cat([count, own.mean.double(), own.var.double()])
     place = torch.arange(dist.get_world_size(group), device=row.device) == dist.get_rank(group)
     rows = torch.where(place.unsqueeze(1), row, 0.0)
-    if differentiable:
-        rows = _SumOverRanks.apply(rows, group)
+    if anchor is not None:
+        rows = _SumOverRanks.apply(rows, group, anchor)
     else:
         dist.all_reduce(rows, group=group)
     samples = rows[:, :1].detach()
@@ -66,12 +67,12 @@ class _SumOverRanks(torch.autograd.Function):
     """The sum of a table over the ranks of a group; the gradient is summed likewise."""
 
     @staticmethod
-    def forward(ctx: Any, table: Tensor, group: ProcessGroup) -> Tensor:
+    def forward(ctx: Any, table: Tensor, group: ProcessGroup, _: Tensor | None) -> Tensor:
         ctx.group = group
         total = table.clone(memory_format=torch.contiguous_format)
         dist.all_reduce(total, group=group)
         return total
 
     @staticmethod
-    def backward(ctx: Any, d_total: Tensor) -> tuple[Tensor, None]:
-        return _SumOverRanks.apply(d_total, ctx.group), None
+    def backward(ctx: Any, d_total: Tensor) -> tuple[Tensor, None, None]:
+        return _SumOverRanks.apply(d_total, ctx.group, None), None, None

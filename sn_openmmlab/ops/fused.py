@@ -93,7 +93,7 @@ def _observe(x: Tensor, instances: Moments, settings: Settings) -> BatchMoments:
     observed = BatchMoments(*own, x.shape[0] if x.numel() > 0 else 0)
     if settings.group is None:
         return observed
-    return merge_ranks(observed, settings.group, differentiable=False)
+    return merge_ranks(observed, settings.group, anchor=None)
 
 
 def _gradients(
@@ -134,8 +134,10 @@ def _plain_gradients(
     """The gradients as expressions of the inputs and ``dy``, by way of the plain expression."""
     given = inputs[5:] if inputs[5] is not None else None
     with torch.enable_grad():
+        # Aliases: inputs that depend on each other must not see each other's gradients here.
+        aliases = [None if t is None else t.view_as(t) for t in inputs[:5]]
         y, _ = plain_switch_norm(
-            *inputs[:5],
+            *aliases,
             mixture=ctx.settings.mixture,
             correction=ctx.settings.correction,
             batch_moments=given,
@@ -143,7 +145,7 @@ def _plain_gradients(
         )
     wanted = [i for i in range(5) if ctx.needs_input_grad[i]]
     create_graph = torch.is_grad_enabled()
-    found = torch.autograd.grad(y, [inputs[i] for i in wanted], dy, create_graph=create_graph)
+    found = torch.autograd.grad(y, [aliases[i] for i in wanted], dy, create_graph=create_graph)
     gradients = dict(zip(wanted, found, strict=True))
     return [gradients.get(i) for i in range(5)]
 

@@ -1,5 +1,8 @@
 """Switchable Normalization as one plain expression, differentiated by autograd to any order."""
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.distributed import ProcessGroup
@@ -27,7 +30,8 @@ def plain_switch_norm(
     """Normalize ``x``: see :func:`sn_openmmlab.ops.switch_norm.switch_norm`."""
     values = x.to(statistics_dtype(x.dtype))
     instances = instance_moments(values, correction)
-    moments, observed = _scope_moments(instances, x, mixture, batch_moments, group)
+    observe = partial(_observe, x=x, group=group, anchor=mean_weight)
+    moments, observed = _scope_moments(instances, mixture, batch_moments, observe)
     # The mix of their distances from one of them: ratios add up to 1 only up to rounding, and that
     # much of a large common offset would be no small error.
     origin = instances[0]
@@ -46,10 +50,9 @@ def plain_switch_norm(
 
 def _scope_moments(
     instances: Moments,
-    x: Tensor,
     mixture: Mixture,
     batch_moments: Moments | None,
-    group: ProcessGroup | None,
+    observe: Callable[[Moments], BatchMoments],
 ) -> tuple[list[Moments], BatchMoments | None]:
     observed = None
     moments = []
@@ -59,17 +62,19 @@ def _scope_moments(
         else:
             pooled = pool(*instances, scope, mixture.num_groups)
         if scope == 'bn' and batch_moments is None:
-            observed = _observe(pooled, x, group)
+            observed = observe(pooled)
             pooled = tuple(table.to(instances[0].dtype).unsqueeze(0) for table in observed[:2])
             observed = BatchMoments(observed.mean.detach(), observed.var.detach(), observed.samples)
         moments.append(pooled)
     return moments, observed
 
 
-def _observe(pooled: Moments, x: Tensor, group: ProcessGroup | None) -> BatchMoments:
+def _observe(
+    pooled: Moments, x: Tensor, group: ProcessGroup | None, anchor: Tensor
+) -> BatchMoments:
     samples = x.shape[0] if x.numel() > 0 else 0
     observed = BatchMoments(pooled[0].squeeze(0), pooled[1].squeeze(0), samples)
-    return observed if group is None else merge_ranks(observed, group, differentiable=True)
+    return observed if group is None else merge_ranks(observed, group, anchor)
 
 
 def _mix(control: Tensor, tables: list[Tensor]) -> Tensor:

@@ -6,6 +6,7 @@ from torch import Tensor
 from torch.distributed import ProcessGroup
 
 from sn_openmmlab.kernels.mixture import Mixture
+from sn_openmmlab.ops.arguments import check_arguments
 from sn_openmmlab.ops.backends import choose_backend
 from sn_openmmlab.ops.batch import BatchMoments
 from sn_openmmlab.ops.fused import FusedSwitchNorm, Kernels, Settings
@@ -53,12 +54,15 @@ def switch_norm(
         detached; None where they were given or no scope needs them.
 
     Raises:
+        ValueError: an unknown scope, or arguments whose shapes or types do not fit.
         BackendError: a backend was forced that cannot run.
     """
+    check_arguments(x, (weight, bias), (mean_weight, var_weight), scopes)
     mixture = Mixture(tuple(scopes), num_groups, eps)
     group = group if 'bn' in mixture.scopes and batch_moments is None else None
     if batch_moments is not None:
-        batch_moments = tuple(table.detach() for table in batch_moments)
+        # Copies: they may be running statistics that go on before the backward pass.
+        batch_moments = tuple(table.detach().clone() for table in batch_moments)
     backend = choose_backend(x)
     if backend == 'plain' or (x.numel() == 0 and group is None):
         return plain_switch_norm(

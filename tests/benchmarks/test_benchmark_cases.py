@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sn_openmmlab.benchmarks import bandwidth, cases, growth, rivals
+from sn_openmmlab.benchmarks import bandwidth, cases, correctness, growth, rivals
 from sn_openmmlab.benchmarks.cases import Case, all_cases, measure
 from sn_openmmlab.benchmarks.correctness import QUANTITIES, check_backend
 from sn_openmmlab.benchmarks.growth import measure_growth
@@ -60,6 +60,13 @@ def test_the_backends_are_within_the_bounds_of_the_gpu_check(backend):
     for record in records:
         assert set(record['errors']) == set(QUANTITIES)
         assert max(record['errors'].values()) <= record['bound']
+
+
+def test_what_is_not_a_number_is_an_infinite_error():
+    wrong = torch.full((2,), float('nan'))
+
+    assert correctness._relative_error(wrong, torch.ones(2)) == float('inf')
+    assert correctness._relative_error(torch.tensor([2.0, 4.0]), torch.tensor([2.0, 3.999])) < 1e-3
 
 
 def test_the_bandwidth_counts_the_least_traffic():

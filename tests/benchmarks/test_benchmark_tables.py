@@ -21,7 +21,12 @@ def test_the_geometric_mean():
 def test_the_summary_compares_over_the_shapes():
     header, _, row = tables.summary_table(RECORDS).split('\n')
 
-    assert header.split(' | ')[3:] == ['fused / BN', 'at most', 'plain / fused at least', 'fused / GN |']
+    assert header.split(' | ')[3:] == [
+        'fused / BN',
+        'at most',
+        'plain / fused at least',
+        'fused / GN |',
+    ]
     # 4/2 and 1/2; 20/4 and 20/1; 4/1 and 1/1.
     assert row == '| float32 | NCHW | forward | 1.00 | 2.00 | 5.00 | 2.00 |'
 

@@ -148,8 +148,8 @@ def test_triton_where_it_is_not_installed_or_does_not_take_the_type(x, monkeypat
         assert 'not torch.float64' in obstacle('triton', x.double())
         monkeypatch.setattr(backends, '_triton_version', lambda: None)
         assert obstacle('triton', x) == 'Triton is not installed'
-        monkeypatch.setattr(backends, '_triton_version', lambda: (3, 6))
-        assert obstacle('triton', x) == 'it needs Triton 3.7 or newer'
+        monkeypatch.setattr(backends, '_triton_version', lambda: (3, 5))
+        assert obstacle('triton', x) == 'it needs Triton 3.6 or newer'
 
 
 def test_the_obstacle_of_another_device_is_named():

@@ -41,7 +41,8 @@ def _moments(samples, dtype):
 
 
 def _merged(by_turns, ranks, differentiable=False):
-    return by_turns([lambda own=own: merge_ranks(own, 'group', differentiable) for own in ranks])
+    anchor = torch.zeros(1, dtype=torch.float64, requires_grad=True) if differentiable else None
+    return by_turns([lambda own=own: merge_ranks(own, 'group', anchor) for own in ranks])
 
 
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])

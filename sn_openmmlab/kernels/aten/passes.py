@@ -1,5 +1,7 @@
 """The four passes over the big tensors, made of ATen calls on blocks that stay in the cache."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -25,7 +27,9 @@ def instance_moments(x: Tensor, correction: int, dtype: torch.dtype) -> tuple[Te
     divisor = max(walk.count - correction, 1)
     if rows.is_rows(x, dtype):
         mean, var = rows.moments(x)
-        return mean, var.mul_(walk.count / divisor)
+        # The kernel gives NaN for finite numbers beyond the root of the largest one.
+        if math.isfinite(var.sum()):
+            return mean, var.mul_(walk.count / divisor)
     if columns.is_columns(x, dtype):
         mean, var = columns.moments(x)
         if not _has_large_offset(mean, var.rsqrt()):

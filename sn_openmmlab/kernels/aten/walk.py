@@ -84,7 +84,7 @@ def scratch(like: Tensor, dtype: torch.dtype) -> Tensor:
         return torch.empty(like.shape, dtype=dtype, device=like.device)
     kept = getattr(_kept, 'memory', None)
     if kept is None:
-        kept = _kept.memory = torch.empty(8 * BLOCK_ELEMENTS, dtype=torch.uint8)
+        kept = _kept.memory = torch.empty(8 * BLOCK_ELEMENTS, dtype=torch.uint8, device='cpu')
     return kept.view(dtype)[: like.numel()].view(like.shape)
 
 
