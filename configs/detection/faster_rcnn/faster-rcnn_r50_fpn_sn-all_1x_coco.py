@@ -1,5 +1,5 @@
-# Table 3 of the paper, last row: Faster R-CNN, ResNet-50 and FPN, SN in the backbone, the FPN and
-# the 4conv1fc box head, fine-tuned from ImageNet SN weights by the 1x schedule (App. D, setting 2).
+# Table 3 of the paper, row 5: Faster R-CNN, ResNet-50 and FPN, 1x schedule (App. D, setting 2). SN
+# in the backbone, the FPN and the 4conv1fc box head, fine-tuned from ImageNet SN weights.
 _base_ = [
     'mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py',
     '../../_base_/switch_norm.py',

@@ -1,0 +1,6 @@
+# The `sn-all` Mask R-CNN with a ResNet-101, by the 2x schedule.
+_base_ = './mask-rcnn_r50_fpn_sn-all_2x_coco.py'
+# A ResNet-101 with SN in MMDetection's layout.
+checkpoint = 'checkpoints/resnet101_sn.pth'
+
+model = dict(backbone=dict(depth=101, init_cfg=dict(checkpoint=checkpoint)))
