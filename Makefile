@@ -8,9 +8,10 @@ VENV := $(VENV_$(STACK))
 $(if $(VENV),,$(error STACK must be onedl or openmmlab, not '$(STACK)'))
 PY := $(VENV)/bin/python
 QUICKSTART := configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py
+QUICKSTART_MASK := configs/demo/mask-rcnn_r18_fpn_sn-all_digits.py
 
 .DEFAULT_GOAL := help
-.PHONY: help env data quickstart test test-slow benchmark lint format
+.PHONY: help env data quickstart quickstart-mask test test-slow benchmark lint format
 
 help: ## list the targets
 	@echo "make TARGET [STACK=onedl|openmmlab] [PYTHON=python3]"
@@ -25,6 +26,10 @@ data: env ## generate the demo data set in data/demo
 quickstart: data ## train a detector with SN on the demo data, evaluate it, show the result
 	$(PY) tools/train.py $(QUICKSTART) --work-dir work_dirs/quickstart
 	$(PY) tools/report.py $(QUICKSTART) --work-dir work_dirs/quickstart
+
+quickstart-mask: data ## the same with masks: Mask R-CNN
+	$(PY) tools/train.py $(QUICKSTART_MASK) --work-dir work_dirs/quickstart-mask
+	$(PY) tools/report.py $(QUICKSTART_MASK) --work-dir work_dirs/quickstart-mask
 
 test: env ## run the tests
 	$(PY) -m pytest -q
