@@ -1,0 +1,9 @@
+# The rival of the config beside it: BN wherever that one has SN, all else the same.
+_base_ = './faster-rcnn_r18_fpn_sn-all_digits.py'
+
+norm_cfg = dict(type='BN')
+model = dict(
+    backbone=dict(norm_cfg=norm_cfg),
+    neck=dict(norm_cfg=norm_cfg),
+    roi_head=dict(bbox_head=dict(norm_cfg=norm_cfg)),
+)
