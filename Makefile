@@ -11,7 +11,7 @@ QUICKSTART := configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py
 QUICKSTART_MASK := configs/demo/mask-rcnn_r18_fpn_sn-all_digits.py
 
 .DEFAULT_GOAL := help
-.PHONY: help env data quickstart quickstart-mask test test-slow benchmark lint format
+.PHONY: help env data quickstart quickstart-mask test test-slow benchmark experiment lint format
 
 help: ## list the targets
 	@echo "make TARGET [STACK=onedl|openmmlab] [PYTHON=python3]"
@@ -40,6 +40,9 @@ test-slow: env ## run the slow tests
 benchmark: env ## time the layer and a training step on this CPU, into docs/speed
 	$(PY) tools/benchmark_op.py --out docs/speed
 	$(PY) tools/benchmark_step.py --out docs/speed
+
+experiment: data ## train BN, GN and SN at small batches, three seeds each, into docs/small_batch
+	$(PY) tools/small_batch.py --out docs/small_batch --work-dir work_dirs/small_batch
 
 lint: env ## check code style and format
 	$(PY) -m ruff check .

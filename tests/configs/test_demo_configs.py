@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from mmdet.registry import DATASETS
+from mmdet.utils import register_all_modules
 from mmengine.config import Config
-from mmengine.registry import DefaultScope, init_default_scope
+from mmengine.registry import DefaultScope
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
 
@@ -12,12 +14,10 @@ CONFIGS = Path(__file__).parents[2] / 'configs'
 def test_demo_configs_find_the_data_that_the_demo_makes(tmp_path: Path) -> None:
     pytest.importorskip('skimage')
     pytest.importorskip('sklearn')
-    from mmdet.registry import DATASETS
-
     from sn_openmmlab.demo.dataset import DemoParameters, make_demo_data
 
     made = make_demo_data(tmp_path / 'demo', DemoParameters(train=2, val=1))
-    init_default_scope('mmdet')
+    register_all_modules()
     for file in (CONFIGS / 'demo').glob('*rcnn*.py'):
         config = Config.fromfile(file)
         for split, count in (('train', 2), ('val', 1), ('test', 1)):
@@ -34,6 +34,6 @@ def test_demo_configs_find_the_data_that_the_demo_makes(tmp_path: Path) -> None:
                 truth = items[0]['data_samples'].gt_instances
                 assert truth.masks.masks.shape == (len(truth), 192, 256)
                 # Each mask lies in its box.
-                boxes = truth.masks.get_bboxes().tensor
+                boxes = truth.masks.get_bboxes('hbox').tensor
                 assert (boxes - truth.bboxes.tensor).abs().max() <= 1
     DefaultScope._instance_dict.clear()
