@@ -40,8 +40,7 @@ def main() -> None:
     if args.auto_scale_lr:
         runners.use_scaled_lr(config)
     runners.set_resume(config, args.resume)
-    if config.get('load_from'):
-        configs.check_checkpoint(config.load_from)
+    configs.check_load_from(config)
     configs.check_pretrained(config)
     check_data(config, 'train_dataloader', 'val_dataloader')
     configs.use_launcher(config, args.launcher)

@@ -78,18 +78,42 @@ def use_launcher(config: Config, launcher: str) -> None:
 
 def check_checkpoint(path: str | Path) -> None:
     """Raise UsageError where a local checkpoint that is asked for is not there."""
-    if '://' not in str(path) and not Path(path).expanduser().is_file():
+    if _is_missing(path):
         raise UsageError(f'there is no checkpoint file {path}.')
 
 
+def check_load_from(config: Config) -> None:
+    """Raise UsageError where the checkpoint file that a run starts or resumes from is not there."""
+    start = config.get('load_from')
+    if start and not config.get('resume') and _is_missing(start):
+        raise UsageError(
+            f'the config starts from {start}, which does not exist: train what leaves it there, or '
+            'name another with --cfg-options load_from=FILE.'
+        )
+    if start:
+        check_checkpoint(start)
+
+
 def check_pretrained(config: Config) -> None:
-    """Raise UsageError where the model starts from a checkpoint file that is not there."""
-    for key, path in _pretrained(config.model, 'model'):
-        if '://' not in str(path) and not Path(str(path)).expanduser().is_file():
+    """Raise UsageError where the model starts from checkpoints that cannot be read.
+
+    That is where their files are not there, or torchvision, which has to fetch them, is not.
+    """
+    parts = [part for part in _pretrained(config.model, 'model') if _is_missing(part[1])]
+    if parts:
+        places = ' and '.join(f'{key} from {path}' for key, path, _ in parts)
+        others = ' '.join(f'{key}.init_cfg.checkpoint=FILE' for key, *_ in parts)
+        raise UsageError(
+            f'the config starts {places}, which does not exist: put the checkpoint there, name '
+            f'another with --cfg-options {others}, or start from random weights with '
+            f'{" ".join(_from_scratch(key, frozen) for key, _, frozen in parts)}.'
+        )
+    for key, path, _ in _pretrained(config.model, 'model'):
+        if path.startswith('torchvision://') and find_spec('torchvision') is None:
             raise UsageError(
-                f'the config starts {key} from {path}, which does not exist: put the checkpoint '
-                f'there, name another with --cfg-options {key}.init_cfg.checkpoint=FILE, or start '
-                f'from random weights with {key}.init_cfg=None (and {key}.frozen_stages=-1).'
+                f'the config starts {key} from {path}, which needs torchvision: install the one '
+                f'that fits your torch, or name a file with --cfg-options '
+                f'{key}.init_cfg.checkpoint=FILE.'
             )
 
 
@@ -106,7 +130,12 @@ def _check_toolbox(config: Config, path: Path) -> None:
         raise UsageError(f'{path} has no model: it is not the config of a whole run.')
 
 
-def _pretrained(part: Any, key: str) -> list[tuple[str, str]]:
+def _is_missing(path: str | Path) -> bool:
+    return '://' not in str(path) and not Path(path).expanduser().is_file()
+
+
+def _pretrained(part: Any, key: str) -> list[tuple[str, str, bool]]:
+    """Place and checkpoint of each pretrained part, and whether some of it is frozen."""
     if isinstance(part, list | tuple):
         return [hit for i, item in enumerate(part) for hit in _pretrained(item, f'{key}.{i}')]
     if not isinstance(part, dict):
@@ -114,8 +143,12 @@ def _pretrained(part: Any, key: str) -> list[tuple[str, str]]:
     hits = [hit for name, item in part.items() for hit in _pretrained(item, f'{key}.{name}')]
     init = part.get('init_cfg')
     if isinstance(init, dict) and init.get('type') == 'Pretrained':
-        hits.append((key, init['checkpoint']))
+        hits.append((key, str(init['checkpoint']), part.get('frozen_stages', -1) >= 0))
     return hits
+
+
+def _from_scratch(key: str, frozen: bool) -> str:
+    return f'{key}.init_cfg=None' + (f' {key}.frozen_stages=-1' if frozen else '')
 
 
 def _first_line(error: Exception) -> str:

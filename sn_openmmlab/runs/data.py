@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 from mmengine.config import Config
@@ -10,7 +11,9 @@ from sn_openmmlab.errors import UsageError
 
 
 def check_data(config: Config, *loaders: str) -> None:
-    """Raise UsageError where a folder or annotation file of a dataset is missing.
+    """Raise UsageError where a folder or annotation file of a dataset or its metric is missing.
+
+    So it is where a metric of Cityscapes lacks the package that it measures with.
 
     Args:
         config: the config of the run.
@@ -24,11 +27,34 @@ def check_data(config: Config, *loaders: str) -> None:
     for loader in loaders:
         for dataset in _datasets((config.get(loader) or {}).get('dataset')):
             for path in _paths(dataset):
-                if '://' not in path and not os.path.exists(path):
+                if not _is_there(path):
                     raise UsageError(
                         f'the {loader} of the config reads {path}, which does not exist: put or '
                         'link the data there, or change data_root in the config.'
                     )
+        _check_metrics(config, loader.replace('dataloader', 'evaluator'))
+
+
+def _check_metrics(config: Config, evaluator: str) -> None:
+    metrics = config.get(evaluator) or []
+    for metric in metrics if isinstance(metrics, list | tuple) else [metrics]:
+        for key in ('ann_file', 'seg_prefix'):
+            path = metric.get(key)
+            if path and not metric.get('backend_args') and not _is_there(path):
+                raise UsageError(
+                    f'the {evaluator} of the config reads {path}, which does not exist: put or '
+                    f'link the data there, or change its {key} in the config.'
+                )
+        cityscapes = metric.get('type') in ('CityScapesMetric', 'CityscapesMetric')
+        if cityscapes and find_spec('cityscapesscripts') is None:
+            raise UsageError(
+                f'the {evaluator} of the config needs cityscapesscripts, which is not installed '
+                'here: pip install cityscapesscripts.'
+            )
+
+
+def _is_there(path: str) -> bool:
+    return '://' in path or os.path.exists(path)
 
 
 def _datasets(part: Any) -> Iterator[dict]:

@@ -25,7 +25,7 @@ from sn_openmmlab.runs.data import check_data
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / 'docs' / 'custom_dataset.md').read_text()
 (BLOCK,) = re.findall(r'```python\n(.*?)```', PAGE, re.DOTALL)
-OTHER_BASES = re.findall(r"`_base_ = '(.*?)'`", PAGE)
+SCRATCH, SMALL = re.findall(r"`_base_ = '(.*?)'`", PAGE)
 # The file's order of the classes; their numbers in the file are in another order.
 CATEGORIES = {'RBC': 7, 'WBC': 3, 'Platelets': 9}
 PICTURES = {'train': 3, 'val': 2, 'test': 1}
@@ -71,7 +71,7 @@ def read(tmp_path: Path, data: Path) -> Callable[..., Config]:
     def read_config(changes: dict[str, str] | None = None, base: str | None = None) -> Config:
         own_base = re.search("_base_ = '(.*)'", BLOCK)[1]
         # Where the page says to save it, and the data.
-        folder = ROOT / 'configs' / 'detection' / 'cells'
+        folder = ROOT / 'cells'
         text = BLOCK.replace(own_base, str((folder / (base or own_base)).resolve()))
         text = text.replace('data/bccd/', f'{data}/')
         for old, new in (changes or {}).items():
@@ -141,8 +141,7 @@ def test_truth_is_that_of_the_data(read: Callable[..., Config], data: Path) -> N
 def test_small_detector_is_a_base_too_and_the_hook_finds_no_fault(
     read: Callable[..., Config],
 ) -> None:
-    (base,) = OTHER_BASES
-    config = read(base=base)
+    config = read(base=SMALL)
     assert config.model.backbone.depth == 18
     assert config.model.backbone.init_cfg is None
     assert (config.optim_wrapper.optimizer.lr, config.auto_scale_lr.base_batch_size) == (0.01, 2)
@@ -166,19 +165,19 @@ def test_missing_weights_and_training_from_scratch(
     config = read()
     with pytest.raises(UsageError, match=r'checkpoints/resnet50_sn\.pth, which does not exist'):
         check_pretrained(config)
-    options = re.search('--cfg-options (model.*?)`', PAGE)[1].split()
-    values = {'None': None, '-1': -1}
-    config.merge_from_dict({key: values[value] for key, value in (o.split('=') for o in options)})
+    config = read(base=SCRATCH)
     check_pretrained(config)
+    check_classes(config)
     assert MODELS.build(config.model.backbone).frozen_stages == -1
+    assert f'takes {config.train_cfg.max_epochs} epochs' in PAGE
 
 
 @pytest.mark.parametrize(
     'base',
     [
-        '../retinanet/retinanet_r50_fpn_sn-all_1x_coco.py',
-        '../fcos/fcos_r50_fpn_sn-all_1x_coco.py',
-        '../mask_rcnn/mask-rcnn_r50_fpn_sn-all_2x_coco.py',
+        '../configs/detection/retinanet/retinanet_r50_fpn_sn-all_1x_coco.py',
+        '../configs/detection/fcos/fcos_r50_fpn_sn-all_1x_coco.py',
+        '../configs/detection/mask_rcnn/mask-rcnn_r50_fpn_sn-all_2x_coco.py',
     ],
 )
 def test_other_bases_differ_in_the_line_of_the_model(base: str, read: Callable) -> None:
@@ -217,14 +216,13 @@ def test_the_command_prints_the_names_in_the_files_order(data: Path) -> None:
 
 
 def test_wrong_number_of_classes_is_found_by_the_hook(read: Callable[..., Config]) -> None:
-    small = OTHER_BASES[0]
     with pytest.raises(AssertionError) as caught:
-        check_classes(read({'num_classes=len(classes)': ''}, small))
+        check_classes(read({'num_classes=len(classes)': ''}, SMALL))
     said = str(caught.value).replace('`', '')
     assert re.search('`AssertionError: (.*?) …`', PAGE)[1] in said
     # One class without its comma.
     with pytest.raises(AssertionError, match='Add comma if number of classes is 1'):
-        check_classes(read({"('RBC', 'WBC', 'Platelets')": "('RBC')"}, small))
+        check_classes(read({"('RBC', 'WBC', 'Platelets')": "('RBC')"}, SMALL))
 
 
 def test_wrong_number_of_classes_fails_in_evaluation_without_the_hook(

@@ -117,6 +117,16 @@ def test_norm_layers_are_of_the_type_and_number_that_the_name_says(shipped: Ship
     assert Counter(map(type, shipped.norms(''))) == sum(expected.values(), Counter())
 
 
+def test_norms_have_the_papers_settings(shipped: Shipped) -> None:
+    # GN's default of 32 groups; half as many in the quickstart's network of half the width.
+    groups = 16 if shipped.run == 'digits' else 32
+    for layer in shipped.norms(''):
+        if isinstance(layer, nn.GroupNorm):
+            assert layer.num_groups == groups
+        if isinstance(layer, SwitchNorm):
+            assert (layer.correction, layer.momentum, layer.affine) == (0, 0.1, True)
+
+
 def test_scopes_leave_out_the_batch_where_the_setting_has_none(shipped: Shipped) -> None:
     for name, layer in shipped.model.named_modules():
         if isinstance(layer, SwitchNorm):

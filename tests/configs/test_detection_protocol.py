@@ -114,7 +114,9 @@ def test_images_are_those_of_the_pretrained_weights(shipped: tuple[Path, Config]
     assert detectron == bool(re.search('gn-all_.x|gn-backbone|c4_gn_4', file.stem))
     expected = DETECTRON if detectron else TORCHVISION
     assert (images.mean, images.std, images.bgr_to_rgb) == expected
+    # Where the stride of a block is; the weights of both parts of a C4 are of one network.
     assert config.model.backbone.style == 'pytorch'
+    assert config.model.get('roi_head', {}).get('shared_head', {}).get('style') in (None, 'pytorch')
 
 
 def test_pretrained_weights_fit_the_norm_and_are_named_once(shipped: tuple[Path, Config]) -> None:
@@ -164,6 +166,43 @@ def test_schedule_on_coco_is_the_papers_in_iterations(of_coco: tuple[str, Config
     if config.model.type in DENSE:
         rate /= 2
     assert config.optim_wrapper.optimizer.lr == rate
+
+
+def test_training_reads_the_training_images_and_flips_them(of_coco: tuple[str, Config]) -> None:
+    _, config = of_coco
+    dataset = config.train_dataloader.dataset
+    assert dataset.data_root == 'data/coco/'
+    assert dataset.ann_file == 'annotations/instances_train2017.json'
+    assert dataset.data_prefix == dict(img='train2017/')
+    assert [step.prob for step in dataset.pipeline if step.type == 'RandomFlip'] == [0.5]
+    assert config.train_dataloader.sampler.get('shuffle', True)
+    assert config.val_dataloader.dataset.data_prefix == dict(img='val2017/')
+
+
+def test_rate_warms_up_as_in_the_toolbox(of_coco: tuple[str, Config]) -> None:
+    _, config = of_coco
+    warmup, _ = config.param_scheduler
+    fcos = config.model.type == 'FCOS'
+    assert warmup.type == ('ConstantLR' if fcos else 'LinearLR')
+    assert (warmup.begin, warmup.end, warmup.by_epoch) == (0, 500, False)
+    # FCOS alone clips its gradients and treats biases apart.
+    assert bool(config.optim_wrapper.get('clip_grad')) == fcos
+    paramwise = config.optim_wrapper.get('paramwise_cfg', {})
+    assert (paramwise.get('bias_lr_mult'), paramwise.get('bias_decay_mult')) == (
+        (2, 0) if fcos else (None, None)
+    )
+
+
+def test_every_run_saves_and_evaluates_before_its_end(shipped: tuple[Path, Config]) -> None:
+    file, config = shipped
+    end = config.train_cfg.get('max_epochs', config.train_cfg.get('max_iters'))
+    for interval in (
+        config.train_cfg.get('val_interval', 1),
+        config.default_hooks.checkpoint.get('interval', 1),
+    ):
+        assert end % interval == 0, 'the last checkpoint is the one that is used'
+    if 'digits' in file.stem or 'bccd' in file.stem:
+        assert config.train_dataloader.batch_size == config.auto_scale_lr.base_batch_size == 2
 
 
 def test_training_by_iterations_does_everything_by_iterations(of_coco: tuple[str, Config]) -> None:

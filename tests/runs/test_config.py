@@ -11,6 +11,7 @@ from mmengine.config import Config
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.config import (
     check_checkpoint,
+    check_load_from,
     check_pretrained,
     read_config,
     set_work_dir,
@@ -212,4 +213,60 @@ def test_present_and_remote_pretrained_files_are_accepted(
 ) -> None:
     present = tmp_path / 'a.pth'
     present.touch()
-    check_pretrained(Config.fromfile(write_config(MODEL.format(present, 'torchvision://resnet50'))))
+    check_pretrained(
+        Config.fromfile(write_config(MODEL.format(present, 'https://example.org/a.pth')))
+    )
+
+
+C4 = """
+start = dict(type='Pretrained', checkpoint='{0}')
+model = dict(
+    backbone=dict(frozen_stages=1, init_cfg=start),
+    roi_head=dict(shared_head=dict(init_cfg=start)),
+)
+"""
+
+
+def test_all_missing_places_are_named_with_options_that_fit_them(
+    tmp_path: Path, write_config: Write
+) -> None:
+    config = Config.fromfile(write_config(C4.format(tmp_path / 'absent.pth')))
+    with pytest.raises(UsageError) as caught:
+        check_pretrained(config)
+    message = str(caught.value)
+    assert 'model.backbone from' in message
+    assert 'model.roi_head.shared_head from' in message
+    offered = [word.rstrip('.,') for word in message.split() if '=None' in word or '=-1' in word]
+    assert offered == [
+        'model.backbone.init_cfg=None',
+        'model.backbone.frozen_stages=-1',
+        'model.roi_head.shared_head.init_cfg=None',
+    ]
+    config.merge_from_dict({key: None for key in (word.split('=')[0] for word in offered)})
+    check_pretrained(config)
+
+
+def test_weights_of_torchvision_need_torchvision(
+    write_config: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = Config.fromfile(write_config(C4.format('torchvision://resnet50')))
+    monkeypatch.setattr('sn_openmmlab.runs.config.find_spec', lambda name: None)
+    with pytest.raises(UsageError, match=r'torchvision://resnet50, which needs torchvision'):
+        check_pretrained(config)
+    monkeypatch.setattr('sn_openmmlab.runs.config.find_spec', lambda name: name == 'torchvision')
+    check_pretrained(config)
+
+
+def test_missing_start_of_a_fine_tuning_says_what_to_do(tmp_path: Path) -> None:
+    start = tmp_path / 'epoch_24.pth'
+    config = Config(dict(load_from=str(start)))
+    with pytest.raises(UsageError, match=r'--cfg-options load_from=FILE'):
+        check_load_from(config)
+    config.resume = True
+    with pytest.raises(UsageError, match='there is no checkpoint file'):
+        check_load_from(config)
+    start.touch()
+    for resume in (True, False):
+        config.resume = resume
+        check_load_from(config)
+    check_load_from(Config(dict(load_from=None)))

@@ -91,3 +91,35 @@ def test_relative_paths_are_of_the_current_folder(
     monkeypatch.chdir(root / 'labels')
     with pytest.raises(UsageError, match='reads images/, which does not exist'):
         check_data(relative, 'train_dataloader')
+
+
+@pytest.mark.parametrize('key', ['ann_file', 'seg_prefix'])
+@pytest.mark.parametrize('several', [False, True])
+def test_missing_truth_of_a_metric_is_named(key: str, several: bool, root: Path) -> None:
+    settings = Config(dict(val_dataloader=dict(dataset=datasets(root, 'images')[0])))
+    for name in ('ann.json', 'absent'):
+        metric = {'type': 'CocoMetric', key: str(root / name)}
+        settings.val_evaluator = [dict(type='CocoMetric'), metric] if several else metric
+        if name == 'ann.json':
+            check_data(settings, 'val_dataloader')
+    with pytest.raises(UsageError, match=f'the val_evaluator of the config reads {root}/absent'):
+        check_data(settings, 'val_dataloader')
+    # A training does not need what only the test does.
+    check_data(settings, 'train_dataloader')
+
+
+@pytest.mark.parametrize('metric', ['CityScapesMetric', 'CityscapesMetric'])
+def test_metric_of_cityscapes_needs_its_package(
+    metric: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Config(
+        dict(
+            val_dataloader=dict(dataset=datasets(root, 'images')[0]),
+            val_evaluator=dict(type=metric, seg_prefix=str(root)),
+        )
+    )
+    monkeypatch.setattr('sn_openmmlab.runs.data.find_spec', lambda name: None)
+    with pytest.raises(UsageError, match='pip install cityscapesscripts'):
+        check_data(settings, 'val_dataloader')
+    monkeypatch.setattr('sn_openmmlab.runs.data.find_spec', lambda name: name)
+    check_data(settings, 'val_dataloader')
