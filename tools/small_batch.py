@@ -12,6 +12,7 @@ import torch
 
 from sn_openmmlab.benchmarks.machine import describe
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.experiments.folders import make_folder
 from sn_openmmlab.experiments.plan import small_batch_runs
 from sn_openmmlab.experiments.pool import threads_each, train_missing
 from sn_openmmlab.experiments.records import read_record, write_records
@@ -32,9 +33,11 @@ def main() -> None:
     )
     parser.add_argument('--jobs', type=int, default=2, help='trainings at a time (%(default)s)')
     args = parser.parse_args()
-    for folder in (args.out, args.work_dir):
-        if folder.exists() and not folder.is_dir():
-            raise UsageError(f'{folder} is a file: name a folder in its place.')
+    if args.jobs < 1:
+        raise UsageError(
+            f'at least one training must run at a time, not {args.jobs}: give --jobs 1.'
+        )
+    make_folder(args.out)
 
     runs = small_batch_runs()
     train_missing(runs, Path(__file__).with_name('train.py'), args.work_dir, args.jobs)
@@ -42,7 +45,6 @@ def main() -> None:
     torch.set_num_threads(threads_each(args.jobs))
     machine = describe(torch.device('cpu'))
     tables = all_tables(records, machine)
-    args.out.mkdir(parents=True, exist_ok=True)
     write_records(records, machine, args.out / 'runs.json')
     (args.out / 'tables.md').write_text(tables + '\n')
     draw_figures(records, args.out)

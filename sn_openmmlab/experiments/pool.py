@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.experiments.folders import done_file, is_finished
+from sn_openmmlab.experiments.folders import done_file, is_finished, make_folder
+from sn_openmmlab.experiments.lock import locked
 from sn_openmmlab.experiments.plan import Run
 
 
@@ -30,19 +31,31 @@ def train_missing(runs: Sequence[Run], script: Path, work_dir: Path, jobs: int) 
         jobs: how many train at a time, at least 1.
 
     Raises:
-        UsageError: ``jobs`` is below one; a finished run was trained otherwise than planned; a
-            training failed, upon which the others that are under way are ended too.
+        UsageError: ``work_dir`` or a folder in it cannot be written, or trainings are under way
+            there already; a finished run was trained otherwise than planned; a training failed,
+            upon which the others that are under way are ended too.
     """
-    if jobs < 1:
-        raise UsageError(f'at least one training must run at a time, not {jobs}: give --jobs 1.')
-    waiting = [run for run in runs if not is_finished(run, work_dir)]
-    print(f'{len(runs) - len(waiting)} of {len(runs)} runs are finished already.', flush=True)
+    make_folder(work_dir)
+    with locked(work_dir) as lock:
+        waiting = [run for run in runs if not is_finished(run, work_dir)]
+        for run in waiting:
+            _check_place(work_dir / run.name)
+        print(f'{len(runs) - len(waiting)} of {len(runs)} runs are finished already.', flush=True)
+        _train(waiting, script, work_dir, jobs, lock)
+
+
+def _check_place(folder: Path) -> None:
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise UsageError(f'{folder} is in the place of a work folder, but is none: remove it.')
+
+
+def _train(waiting: list[Run], script: Path, work_dir: Path, jobs: int, lock: int) -> None:
     under_way: list[tuple[Run, subprocess.Popen]] = []
     try:
         while waiting or under_way:
             while waiting and len(under_way) < jobs:
                 run = waiting.pop(0)
-                under_way.append((run, _start(run, script, work_dir, jobs)))
+                under_way.append((run, _start(run, script, work_dir, jobs, lock)))
             for run, process in list(under_way):
                 if process.poll() is not None:
                     under_way.remove((run, process))
@@ -55,18 +68,25 @@ def train_missing(runs: Sequence[Run], script: Path, work_dir: Path, jobs: int) 
             process.wait()
 
 
-def _start(run: Run, script: Path, work_dir: Path, jobs: int) -> subprocess.Popen:
+def _start(run: Run, script: Path, work_dir: Path, jobs: int, lock: int) -> subprocess.Popen:
     folder = work_dir / run.name
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir()
+        log = _log(run, work_dir).open('w')
+    except OSError as error:
+        raise UsageError(f'the training {run.name} has no place to write to: {error}.') from error
     options = [f'{key}={value}' for key, value in run.options.items()]
-    with _log(run, work_dir).open('w') as log:
+    with log:
         print(f'{run.name} starts; its log is {log.name}', flush=True)
         return subprocess.Popen(
             [sys.executable, script, run.config, '--work-dir', folder, '--cfg-options', *options],
             env={**os.environ, 'OMP_NUM_THREADS': str(threads_each(jobs))},
             stdout=log,
             stderr=subprocess.STDOUT,
+            # A training that outlives a killed tool keeps its folder from the next tool.
+            pass_fds=[lock],
         )
 
 

@@ -48,12 +48,21 @@ def four_layers() -> Iterator[None]:
 
 
 @pytest.fixture
-def make_run() -> Callable[..., Run]:
-    """A function (variant, batch, seed) -> a run with those as its options."""
+def make_run(tmp_path: Path) -> Callable[..., Run]:
+    """A function (variant, batch, seed) -> a run of a config with the last two as its options."""
+    (tmp_path / 'configs').mkdir()
 
     def make(variant: str = 'sn', batch: int = 2, seed: int = 0) -> Run:
         options = {'train_dataloader.batch_size': batch, 'schedule.0.seed': seed}
-        return Run(variant, batch, seed, f'configs/{variant}_digits.py', options)
+        settings = dict(
+            default_scope='mmdet',
+            model=dict(type='FourLayers', norm=variant),
+            train_dataloader=dict(batch_size=8),
+            schedule=[dict(seed=None), dict(milestones=(3,))],
+        )
+        config = tmp_path / 'configs' / f'{variant}_digits.py'
+        Config(settings).dump(config)
+        return Run(variant, batch, seed, str(config), options)
 
     return make
 
@@ -63,13 +72,16 @@ def write_trained_config() -> Callable[[Run, Path], None]:
     """A function that writes the config of a run as mmengine does, into an existing folder."""
 
     def write(run: Run, folder: Path) -> None:
-        settings = dict(
-            default_scope='mmdet',
-            model=dict(type='FourLayers', norm=run.variant),
-            train_dataloader=dict(batch_size=run.batch),
-            schedule=[dict(seed=run.seed), dict(end=9)],
+        config = Config.fromfile(run.config)
+        config.merge_from_dict(
+            {
+                'train_dataloader.batch_size': run.batch,
+                'schedule.0.seed': run.seed,
+                'launcher': 'none',
+                'work_dir': '/elsewhere',
+            }
         )
-        Config(settings).dump(folder / Path(run.config).name)
+        config.dump(folder / Path(run.config).name)
 
     return write
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def test_one_after_the_other_in_their_order(
     runs = [make_run('bn', 4, 7), make_run('sn', 1, 2)]
     train_missing(runs, lonely_script, tmp_path / 'work', jobs=1)
     assert seen(runs[0], tmp_path / 'work') == {
-        'config': 'configs/bn_digits.py',
+        'config': runs[0].config,
         'options': ['train_dataloader.batch_size=4', 'schedule.0.seed=7'],
         'together': 1,
         'omp': str(threads_each(1)),
@@ -133,9 +134,52 @@ def test_run_of_other_settings_stops_before_any_training(
     assert not (tmp_path / first.name).exists()
 
 
-def test_no_job_is_refused(make_run: Callable, lonely_script: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match='not 0: give --jobs 1'):
-        train_missing([make_run()], lonely_script, tmp_path, jobs=0)
+@pytest.mark.parametrize('place', ['work', 'work/sn_b2_s1'])
+def test_file_in_the_place_of_a_folder_stops_before_any_training(
+    place: str, make_run: Callable, lonely_script: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / place
+    file.parent.mkdir(exist_ok=True)
+    file.write_text('kept')
+    with pytest.raises(UsageError, match=f'{place} is '):
+        train_missing([make_run(seed=0), make_run(seed=1)], lonely_script, tmp_path / 'work', 1)
+    assert file.read_text() == 'kept'
+    assert not (tmp_path / 'work' / 'sn_b2_s0').exists()
+
+
+def test_folder_in_the_place_of_a_log_is_said(
+    make_run: Callable, lonely_script: Path, tmp_path: Path
+) -> None:
+    (tmp_path / 'sn_b2_s0.log').mkdir()
+    with pytest.raises(UsageError, match=r'sn_b2_s0 has no place to write to: .*directory'):
+        train_missing([make_run()], lonely_script, tmp_path, jobs=1)
+
+
+# A training that ends, but leaves a process behind, as a killed tool leaves its trainings.
+LEAVING = """
+import os, sys, time
+from pathlib import Path
+
+pid = os.fork()
+if pid:
+    (Path(sys.argv[3]).parent / 'left').write_text(str(pid))
+else:
+    time.sleep(600)
+"""
+
+
+def test_folder_is_kept_from_another_tool_while_a_training_lives(
+    make_run: Callable, lonely_script: Path, tmp_path: Path
+) -> None:
+    script, first, second = tmp_path / 'leaving.py', make_run(seed=0), make_run(seed=1)
+    script.write_text(LEAVING)
+    train_missing([first], script, tmp_path, jobs=1)
+    try:
+        with pytest.raises(UsageError, match='in use by another tool or by a training that it'):
+            train_missing([second], lonely_script, tmp_path, jobs=1)
+    finally:
+        os.kill(int((tmp_path / 'left').read_text()), signal.SIGKILL)
+    assert not (tmp_path / second.name).exists()
 
 
 @pytest.mark.slow

@@ -81,7 +81,7 @@ def test_run_of_other_settings_is_not_read(
     run = make_run()
     finish(run, tmp_path)
     with pytest.raises(UsageError, match='batch_size=2, but the experiment needs 8'):
-        options = {'train_dataloader.batch_size': 8}
+        options = {**run.options, 'train_dataloader.batch_size': 8}
         records.read_record(replace(run, options=options), tmp_path)
 
 

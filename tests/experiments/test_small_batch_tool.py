@@ -66,16 +66,21 @@ def test_finished_runs_become_records_tables_and_pictures(
     assert imread(out / 'ap.png').shape[2] == imread(out / 'ratios.png').shape[2] == 4
 
 
-def test_file_in_place_of_a_folder_is_one_sentence(
-    run_small_batch: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture
+@pytest.mark.parametrize('place', ['out', 'out/below'])
+def test_file_in_place_of_a_folder_is_one_sentence_before_any_training(
+    place: str,
+    run_small_batch: Callable[..., None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture,
 ) -> None:
     (tmp_path / 'out').write_text('kept')
     with pytest.raises(SystemExit) as caught:
-        run_small_batch()
+        run_small_batch('--out', str(tmp_path / place))
     assert caught.value.code == 2
-    assert capsys.readouterr().err == (
-        f'error: {tmp_path / "out"} is a file: name a folder in its place.\n'
-    )
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f'error: {tmp_path / place} is no folder to write to (')
+    assert shown.err.count('\n') == 1
+    assert shown.out == ''
     assert (tmp_path / 'out').read_text() == 'kept'
 
 
