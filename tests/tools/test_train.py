@@ -153,7 +153,7 @@ def test_faults_are_one_sentence(
     said = fail('train.py', detection_config, '--resume', f'{absent}.pth')
     assert f'there is no checkpoint file {absent}.pth' in said
     said = fail('train.py', detection_config, '--cfg-options', f'load_from={absent}.pth')
-    assert f'there is no checkpoint file {absent}.pth' in said
+    assert f'starts from {absent}.pth, which does not exist' in said
 
     said = fail(
         'train.py', detection_config, '--auto-scale-lr', '--cfg-options', 'auto_scale_lr=None'
@@ -180,6 +180,8 @@ def test_missing_pretrained_weights_are_one_sentence(repo: Path, fail: Callable)
     for resume in ([], ['--resume']):
         said = fail('train.py', config, *resume)
         assert 'starts model.backbone from checkpoints/resnet50_sn.pth, which does not' in said
+    config = repo / 'configs/detection/mask_rcnn/mask-rcnn_r50_fpn_sn-all_4xb2-1x_cityscapes.py'
+    assert 'starts from work_dirs/mask-rcnn_r50_fpn_sn-all_2x_coco' in fail('train.py', config)
 
 
 @pytest.mark.parametrize('tool', ['train.py', 'test.py', 'report.py'])
