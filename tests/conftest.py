@@ -1,11 +1,13 @@
 """Tiny data sets, configs for them, and the tools as processes of their own."""
 
 import json
+import math
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -191,6 +193,53 @@ def run_tool(
         return done
 
     return run
+
+
+def draw_weight(name: str, shape: Sequence[int]) -> torch.Tensor:
+    """The stand-in for a released weight, drawn by its name as tests/data/released was."""
+    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    noise = torch.randn(tuple(shape), generator=generator)
+    part = name.rsplit('.', 1)[-1]
+    if part in ('mean_weight', 'var_weight'):
+        return noise
+    if part == 'running_var':
+        return noise.abs() + 0.5
+    if part != 'weight':
+        return 0.1 * noise
+    is_gamma = shape[0] == 1
+    return 1 + 0.1 * noise if is_gamma else noise * math.sqrt(2 / math.prod(shape[1:]))
+
+
+@pytest.fixture(scope='session')
+def released(repo: Path) -> Callable[[str], dict]:
+    """A function (layout) -> a checkpoint as the authors released it, with drawn weights.
+
+    The layouts are the files in tests/data/released.
+    """
+
+    def build(layout: str) -> dict:
+        described = json.loads((repo / f'tests/data/released/{layout}.json').read_text())
+        weights = {name: draw_weight(name, shape) for name, shape in described['shapes'].items()}
+        wrap = described['wrap']
+        return {**described['extra'], wrap: weights} if wrap else weights
+
+    return build
+
+
+@pytest.fixture(scope='session')
+def released_file(
+    released: Callable[[str], dict], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Path]:
+    """A function (layout) -> the same as a file, which tests leave as it is."""
+    folder = tmp_path_factory.mktemp('released')
+
+    def save(layout: str) -> Path:
+        file = folder / f'{layout}.pth'
+        if not file.exists():
+            torch.save(released(layout), file)
+        return file
+
+    return save
 
 
 RANK = """
