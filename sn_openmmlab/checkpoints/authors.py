@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -16,6 +16,7 @@ from sn_openmmlab.checkpoints.weights import find_weights
 from sn_openmmlab.errors import UsageError
 
 _COUNTER = 'num_batches_tracked'
+_FEATURES = 2048
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,31 @@ def plan_backbone(weights: Mapping[str, Tensor]) -> Plan:
         expected |= dict.fromkeys(tracked, ())
     title = f'a ResNet-{depth} v1 with SN of {", ".join(SCOPES[controls])}, {layout.title}'
     return make_plan(layout.name, title, weights, targets, expected, layout.source_shape)
+
+
+def keep_classifier(plan: Plan) -> Plan:
+    """Return the plan of MMPretrain's ``ImageClassifier``: a backbone and its ``head.fc``.
+
+    Raises:
+        UsageError: the file has no classifier.
+    """
+    parts = {name.rsplit('.', 1)[-1]: name for name in plan.dropped}
+    if set(parts) != {'weight', 'bias'} or len(plan.dropped) > 2:
+        raise UsageError(f'it has no classifier to keep: it is {plan.title}.')
+    classes = plan.weights[parts['bias']].numel()
+    expected = {'head.fc.weight': (classes, _FEATURES), 'head.fc.bias': (classes,)}
+    targets = {name: f'head.fc.{part}' for part, name in parts.items()}
+    head = make_plan(
+        plan.layout, plan.title, plan.weights, targets, expected, lambda _, shape: shape
+    )
+    backbone = plan.under('backbone.')
+    return replace(
+        backbone,
+        pairs={**backbone.pairs, **head.pairs},
+        expected={**backbone.expected, **expected},
+        dropped=[],
+        misfits={**backbone.misfits, **head.misfits},
+    )
 
 
 def _statistics_of(counter: str) -> str:

@@ -48,10 +48,7 @@ class Layout:
 
     def source_shape(self, target: str, shape: Shape) -> Shape:
         """Return the shape in the file of the weight that has ``shape`` in the toolboxes."""
-        part = target.rsplit('.', 1)[-1]
-        if self.flat or len(shape) != 1 or part in ('mean_weight', 'var_weight'):
-            return shape
-        return (1, *shape, 1) if part.startswith('running') else (1, *shape, 1, 1)
+        return shape if self.flat else expanded(target, shape)
 
 
 LAYOUTS = (
@@ -81,6 +78,13 @@ LAYOUTS = (
 )
 
 
+def expanded(target: str, shape: Shape) -> Shape:
+    """Return the shape in the authors' files of the weight that has ``shape`` in the toolboxes."""
+    if re.search(r'(^|\.)(sn\d?|downsample\.1)\.(weight|bias)$', target):
+        return (1, *shape, 1, 1)
+    return (1, *shape, 1) if target.endswith(('.running_mean', '.running_var')) else shape
+
+
 def bare(name: str) -> str:
     """Return ``name`` without the ``module.`` that parallel training puts before it."""
     return re.sub(r'^(module\.)+', '', name)
@@ -98,6 +102,11 @@ def recognise(weights: Mapping[str, Tensor]) -> Layout:
         raise UsageError(
             f"it is a detector of the authors' detection release, as {few(detector)} show, and "
             'those cannot be converted yet: convert the ImageNet backbone of that release.'
+        )
+    if any(name.startswith(('cbr.', 'cbr_deepsup.')) for name in names):
+        raise UsageError(
+            "it is the decoder of the authors' ADE20K segmenter, which is converted together with "
+            'its encoder: give ENCODER DECODER OUT.'
         )
     flat = _is_flat(weights)
 

@@ -1,6 +1,10 @@
-"""Names of weights as messages show them."""
+"""Names of weights and files as messages show them."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from sn_openmmlab.errors import UsageError
 
 _LONGEST = 80
 
@@ -16,3 +20,19 @@ def few(names: Iterable[str], most: int = 3) -> str:
     names = list(names)
     first = ', '.join(map(shown, names[:most]))
     return f'{first} and {len(names) - most} more' if len(names) > most else first
+
+
+def few_misfits(misfits: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]) -> str:
+    """Return what the first shape is and should be, by name, and the first of the other names."""
+    (name, (found, expected)), *others = misfits.items()
+    rest = f', and of {few(name for name, _ in others)}' if others else ''
+    return f'the shape {tuple(found)}, not {tuple(expected)}, of {shown(name)}{rest}'
+
+
+@contextmanager
+def about(path: str | os.PathLike) -> Iterator[None]:
+    """Let each UsageError begin with the name of the file."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f'{path}: {error}') from error

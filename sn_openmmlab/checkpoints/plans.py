@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from sn_openmmlab.checkpoints.names import few, shown
+from sn_openmmlab.checkpoints.names import few, few_misfits
 from sn_openmmlab.checkpoints.resnet import Shape
 from sn_openmmlab.errors import UsageError
 
@@ -43,15 +43,15 @@ class Plan:
         if self.missing:
             faults.append(f'lacks {few(self.missing)}')
         if self.misfits:
-            name, shape = next(iter(self.misfits.items()))
-            found = tuple(self.weights[name].shape)
-            others = f', and of {few(list(self.misfits)[1:])}' if len(self.misfits) > 1 else ''
-            faults.append(f'has the shape {found}, not {shape}, of {shown(name)}{others}')
+            shapes = {
+                name: (self.weights[name].shape, shape) for name, shape in self.misfits.items()
+            }
+            faults.append(f'has {few_misfits(shapes)}')
         if self.left_over:
             faults.append(f'has besides {few(self.left_over)}')
         if faults:
             raise UsageError(f'it looks like {self.title}, but {", and ".join(faults)}.')
-        odd = [name for name in self.pairs if not _is_usable(self.weights[name])]
+        odd = [name for name in self.pairs if not is_usable(self.weights[name])]
         if odd:
             raise UsageError(f'these are not dense tensors of floating point: {few(odd)}.')
 
@@ -115,10 +115,13 @@ def make_plan(
     )
 
 
-def _is_usable(weight: Tensor) -> bool:
+def is_usable(weight: Tensor) -> bool:
+    """Whether a tensor is dense, of floating point (or a counter), and all of it is in memory."""
     if weight.layout != torch.strided or weight.is_meta or weight.is_quantized:
         return False
-    return weight.is_floating_point() or weight.dim() == 0
+    # A small file can hold a huge tensor, of one number that is repeated.
+    whole = weight.untyped_storage().nbytes() >= weight.numel() * weight.element_size()
+    return whole and (weight.is_floating_point() or weight.dim() == 0)
 
 
 def _copy(weight: Tensor) -> Tensor:

@@ -1,0 +1,68 @@
+"""From the authors' files to one checkpoint for the toolboxes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from sn_openmmlab.checkpoints.authors import keep_classifier, plan_backbone
+from sn_openmmlab.checkpoints.names import about
+from sn_openmmlab.checkpoints.plans import Plan
+from sn_openmmlab.checkpoints.provenance import provenance
+from sn_openmmlab.checkpoints.safe_loading import read_checkpoint
+from sn_openmmlab.checkpoints.segmenter import PREPROCESSING, plan_decoder, plan_encoder
+from sn_openmmlab.checkpoints.weights import find_weights
+
+
+@dataclass(frozen=True)
+class PlannedFile:
+    """A file that was read, and what becomes of its weights."""
+
+    path: str
+    plan: Plan
+
+    def check(self) -> None:
+        """Raise UsageError, which names file and weights, unless everything fits."""
+        with about(self.path):
+            self.plan.check()
+
+
+def plan_files(files: Sequence[str], classifier: bool = False) -> list[PlannedFile]:
+    """Read a backbone, or the encoder and the decoder of a segmenter, and plan the conversion.
+
+    Args:
+        files: one or two, in that order.
+        classifier: whether to keep that of the one.
+
+    Raises:
+        UsageError: a file cannot be read, or its layout is not known.
+    """
+    planners = [_plan_with_classifier if classifier else plan_backbone]
+    if len(files) == 2:
+        planners = [plan_encoder, plan_decoder]
+    planned = []
+    for path, plan in zip(files, planners, strict=True):
+        checkpoint = read_checkpoint(path)
+        with about(path):
+            planned.append(PlannedFile(path, plan(find_weights(checkpoint))))
+    return planned
+
+
+def converted_checkpoint(planned: Sequence[PlannedFile]) -> dict[str, Any]:
+    """Carry out the plans, and return the checkpoint to save.
+
+    Raises:
+        UsageError: weights are missing, left over or of another shape.
+    """
+    for file in planned:
+        file.check()
+    meta = provenance([file.path for file in planned], planned[-1].plan.layout)
+    if len(planned) == 2:
+        meta['data_preprocessor'] = PREPROCESSING
+    state = {name: weight for file in planned for name, weight in file.plan.convert().items()}
+    return {'state_dict': state, 'meta': meta}
+
+
+def _plan_with_classifier(weights: Mapping[str, Tensor]) -> Plan:
+    return keep_classifier(plan_backbone(weights))

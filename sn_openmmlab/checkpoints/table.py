@@ -1,0 +1,47 @@
+"""The table that shows a conversion before it is done."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sn_openmmlab.checkpoints.names import shown
+from sn_openmmlab.checkpoints.plans import Plan
+
+_WIDEST = 1000
+
+
+def print_table(plans: Sequence[Plan]) -> None:
+    """Print name in the file, name in the model and shape of each weight, and what is left over."""
+    table = Table()
+    for heading in ('in the file', 'in the model', 'shape'):
+        table.add_column(heading, overflow='fold')
+    for plan in plans:
+        for row in _rows(plan):
+            table.add_row(*map(Text, row))
+    console = Console()
+    if not console.is_terminal:
+        console.width = _WIDEST
+        console.width = console.measure(table).maximum
+    console.print(table)
+
+
+def _rows(plan: Plan) -> Iterator[tuple[str, str, str]]:
+    for source, target in plan.pairs.items():
+        yield shown(source), target, str(plan.expected[target])
+    for source, shape in plan.misfits.items():
+        yield shown(source), f'does not fit: {shape} in this layout', _shape(plan, source)
+    yield from _left_over(plan, plan.dropped, 'dropped: no part of the model')
+    yield from _left_over(plan, plan.left_over, 'left over: unknown')
+    for target in plan.missing:
+        yield 'left over: missing', target, str(plan.expected[target])
+
+
+def _left_over(plan: Plan, names: Iterable[str], why: str) -> Iterator[tuple[str, str, str]]:
+    for source in names:
+        yield shown(source), why, _shape(plan, source)
+
+
+def _shape(plan: Plan, source: str) -> str:
+    return str(tuple(plan.weights[source].shape))

@@ -1,0 +1,88 @@
+"""Turn the authors' checkpoints into ones for the toolboxes, or look whether one fits its model.
+
+python tools/convert_checkpoint.py IN OUT
+python tools/convert_checkpoint.py ENCODER DECODER OUT
+python tools/convert_checkpoint.py --verify OUT
+"""
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+from sn_openmmlab.checkpoints.convert import PlannedFile, converted_checkpoint, plan_files
+from sn_openmmlab.checkpoints.names import few
+from sn_openmmlab.checkpoints.table import print_table
+from sn_openmmlab.checkpoints.verify import verify
+from sn_openmmlab.checkpoints.writing import check_output, write_checkpoint
+from sn_openmmlab.runs.command_line import exit_with_sentence
+
+CONFIGS = Path(__file__).resolve().parents[1] / 'configs'
+SEGMENTER = CONFIGS / 'segmentation/deeplab/deeplab_r50b-d8_sn_8xb2-100k_ade20k-450x450.py'
+
+
+def main() -> None:
+    args = _read_arguments()
+    if args.verify:
+        title = verify(args.verify, SEGMENTER)
+        print(f'{args.verify} fits {title}: no key is missing, none is unexpected.')
+        return
+    *inputs, output = args.files
+    check_output(output, inputs)
+    planned = plan_files(inputs, args.keep_classifier)
+    for file in planned:
+        print(f'{file.path}: {file.plan.title}.')
+    if args.dry_run:
+        print_table([file.plan for file in planned])
+        for file in planned:
+            file.check()
+        return
+    checkpoint = converted_checkpoint(planned)
+    write_checkpoint(checkpoint, output)
+    _report(planned, checkpoint, output)
+
+
+def _read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__.split('\n')[0],
+        usage='%(prog)s [--dry-run] [--keep-classifier] IN OUT\n'
+        '       %(prog)s [--dry-run] ENCODER DECODER OUT\n'
+        '       %(prog)s --verify FILE',
+    )
+    parser.add_argument(
+        'files',
+        nargs='*',
+        metavar='FILE',
+        help="one of the authors' ImageNet checkpoints, or the encoder and the decoder of their "
+        'ADE20K segmenter; then the file to write',
+    )
+    parser.add_argument(
+        '--dry-run', action='store_true', help='show what becomes of each weight, write nothing'
+    )
+    parser.add_argument(
+        '--keep-classifier',
+        action='store_true',
+        help='write backbone.* and head.fc.*, as MMPretrain names them',
+    )
+    parser.add_argument('--verify', metavar='FILE', help='load a converted file into its model')
+    args = parser.parse_args()
+    if args.verify and (args.files or args.dry_run or args.keep_classifier):
+        parser.error('--verify takes one file and nothing else.')
+    if not args.verify and len(args.files) not in (2, 3):
+        parser.error(f'give IN OUT or ENCODER DECODER OUT, not {len(args.files)} files.')
+    if args.keep_classifier and len(args.files) == 3:
+        parser.error('--keep-classifier is for one file: a segmenter has no classifier.')
+    return args
+
+
+def _report(planned: list[PlannedFile], checkpoint: dict, output: str) -> None:
+    dropped = [name for file in planned for name in file.plan.dropped]
+    if dropped:
+        print(f'Dropped {few(dropped)}, which a backbone does not have.')
+    print(f'Wrote {len(checkpoint["state_dict"])} weights to {output}.')
+
+
+if __name__ == '__main__':
+    # Without this, a terminated run would leave its unfinished file behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    exit_with_sentence(main)
