@@ -2,6 +2,7 @@
 
 import os
 import re
+import zipfile
 from typing import Any
 
 import torch
@@ -27,14 +28,20 @@ def read_checkpoint(path: str | os.PathLike, map_location: Any = 'cpu') -> dict:
     """Read a checkpoint file.
 
     Raises:
-        UsageError: there is no such file, it is not a checkpoint or is cut short, or it holds more
-            than tensors, plain values and what mmengine writes, and so could run code.
+        UsageError: there is no such file, it may not be read, it is not a checkpoint or is cut
+            short, it is compressed, or it holds more than tensors, plain values and what mmengine
+            writes, and so could run code.
     """
     path = os.path.expanduser(path)
     if not os.path.isfile(path):
         raise UsageError(f'there is no checkpoint file {path}.')
     try:
+        _check_archive(path)
         checkpoint = torch.load(path, map_location=map_location, weights_only=True)
+    except UsageError:
+        raise
+    except PermissionError as error:
+        raise UsageError(f'{path} may not be read: {error.strerror}.') from error
     except Exception as error:  # What damaged bytes make of the reader can be any.
         refused = re.search(r'GLOBAL ([\w.]+)', str(error))
         if refused:
@@ -47,6 +54,20 @@ def read_checkpoint(path: str | os.PathLike, map_location: Any = 'cpu') -> dict:
     if not isinstance(state, dict) or not all(isinstance(key, str) for key in state):
         raise UsageError(f'{path} holds no weights by name, but a {type(state).__name__}.')
     return checkpoint
+
+
+def _check_archive(path: str) -> None:
+    """Raise UsageError where a file would take more memory than it has bytes."""
+    with open(path, 'rb') as stream:
+        if stream.read(4) != b'PK\x03\x04':
+            return
+    with zipfile.ZipFile(path) as archive:
+        size = sum(part.file_size for part in archive.infolist())
+    if size > os.path.getsize(path):
+        raise UsageError(
+            f'{path} was not loaded: it would unpack to {size} bytes, while torch.save does not '
+            'compress.'
+        )
 
 
 def check_resumable(path: str | os.PathLike) -> None:

@@ -31,8 +31,9 @@ def verify(path: str, segmenter: str | os.PathLike) -> str:
         UsageError: the file cannot be read or was not converted, weights that the model has are
             missing in it or of another shape, or it has others; the message names them.
     """
+    checkpoint = read_checkpoint(path)
     with about(path):
-        state = find_weights(read_checkpoint(path))
+        state = find_weights(checkpoint)
         unusable = [name for name, weight in state.items() if not is_usable(weight)]
         if unusable:
             raise UsageError(f'these are not dense tensors of floating point: {few(unusable)}.')
