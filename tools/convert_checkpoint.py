@@ -6,6 +6,7 @@ python tools/convert_checkpoint.py --verify OUT
 """
 
 import argparse
+import os
 import signal
 import sys
 from pathlib import Path
@@ -52,6 +53,7 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument(
         'files',
         nargs='*',
+        type=os.path.expanduser,
         metavar='FILE',
         help="one of the authors' ImageNet checkpoints, or the encoder and the decoder of their "
         'ADE20K segmenter; then the file to write',
@@ -64,7 +66,12 @@ def _read_arguments() -> argparse.Namespace:
         action='store_true',
         help='write backbone.* and head.fc.*, as MMPretrain names them',
     )
-    parser.add_argument('--verify', metavar='FILE', help='load a converted file into its model')
+    parser.add_argument(
+        '--verify',
+        type=os.path.expanduser,
+        metavar='FILE',
+        help='load a converted file into its model',
+    )
     args = parser.parse_args()
     if args.verify and (args.files or args.dry_run or args.keep_classifier):
         parser.error('--verify takes one file and nothing else.')

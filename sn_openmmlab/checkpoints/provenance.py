@@ -26,7 +26,7 @@ def provenance(files: Iterable[str | os.PathLike], layout: str) -> dict[str, Any
 
 def _sha256(path: str | os.PathLike) -> str:
     digest = hashlib.sha256()
-    with open(os.path.expanduser(path), 'rb') as stream:
+    with open(path, 'rb') as stream:
         while chunk := stream.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()

@@ -25,6 +25,18 @@ def print_table(plans: Sequence[Plan]) -> None:
         console.width = _WIDEST
         console.width = console.measure(table).maximum
     console.print(table)
+    print(_summary(plans))
+
+
+def _summary(plans: Sequence[Plan]) -> str:
+    counts = {
+        'dropped': sum(len(plan.dropped) for plan in plans),
+        'of another shape': sum(len(plan.misfits) for plan in plans),
+        'left over in the file': sum(len(plan.left_over) for plan in plans),
+        'left over in the model': sum(len(plan.missing) for plan in plans),
+    }
+    fit = sum(len(plan.pairs) for plan in plans)
+    return f'{fit} weights fit; ' + ', '.join(f'{n} {what}' for what, n in counts.items()) + '.'
 
 
 def _rows(plan: Plan) -> Iterator[tuple[str, str, str]]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 
-from mmengine.registry import init_default_scope
+from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
 from sn_openmmlab.checkpoints.names import about, few, few_misfits
@@ -91,5 +91,5 @@ def _resnet_class() -> type[nn.Module]:
 def _segmenter(config: str | os.PathLike) -> tuple[str, nn.Module]:
     model = read_config(config).model
     model.backbone.init_cfg = None
-    init_default_scope('mmseg')
-    return 'the DeepLab of the paper', import_module('mmseg.registry').MODELS.build(model)
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        return 'the DeepLab of the paper', import_module('mmseg.registry').MODELS.build(model)

@@ -1,0 +1,273 @@
+"""Released layouts become the toolboxes' ResNet, and what does not fit is named."""
+
+import copy
+import re
+from collections.abc import Callable, Mapping
+
+import pytest
+import torch
+from torch import Tensor
+
+from sn_openmmlab.checkpoints.authors import keep_classifier, plan_backbone, to_toolbox
+from sn_openmmlab.checkpoints.weights import find_weights
+from sn_openmmlab.errors import UsageError
+
+# Layout file → its name, how a name in it starts and what the stages are called.
+LAYOUTS = {
+    'resnet50_sn': ('imagenet', 'module.', 'layer1'),
+    'resnet50_sn_8x1': ('imagenet', 'module.', 'layer1'),
+    'resnet50_sn_segmentation_pretrained': ('imagenet', '', 'layer1'),
+    'ade20k_encoder': ('imagenet', '', 'layer1'),
+    'resnet50_sn_detectron_fpn': ('detection-fpn', 'Conv_Body.conv_body.', 'res2'),
+    'resnet50_sn_detectron_c4': ('detection-c4', 'Conv_Body.', 'res2'),
+}
+SCOPES = {2: ('in', 'ln'), 3: ('in', 'ln', 'bn')}
+# A second stage of the toolboxes and what a Detectron calls it.
+SOME_NAMES = {
+    'conv1.weight': 'res1.conv1.weight',
+    'sn1.mean_weight': 'res1.sn1.mean_weight',
+    'layer1.0.downsample.1.var_weight': 'res2.0.downsample.1.var_weight',
+    'layer3.5.sn2.bias': 'res4.5.sn2.bias',
+    'layer4.2.conv3.weight': 'res5.2.conv3.weight',
+}
+
+
+@pytest.fixture(scope='session')
+def toolbox_shapes() -> Callable[[int, int], dict[str, tuple]]:
+    """A function (depth, controls) -> name and shape of each weight of MMDetection's ResNet."""
+    resnet = pytest.importorskip('mmdet.models').ResNet
+
+    def shapes(depth: int, controls: int) -> dict[str, tuple]:
+        model = resnet(depth=depth, norm_cfg=dict(type='SN', scopes=SCOPES[controls]))
+        return {
+            name: tuple(weight.shape)
+            for name, weight in model.state_dict().items()
+            if not name.endswith('num_batches_tracked')
+        }
+
+    return shapes
+
+
+@pytest.fixture
+def weights(outlined: Callable[[str], dict]) -> dict[str, Tensor]:
+    """The weights of the smallest layout by bare names, and without a classifier."""
+    state = outlined('resnet50_sn_8x1')['state_dict']
+    return {
+        name.removeprefix('module.'): weight for name, weight in state.items() if '.fc.' not in name
+    }
+
+
+def shapes_of(state: Mapping[str, Tensor]) -> dict[str, tuple]:
+    return {name: tuple(weight.shape) for name, weight in state.items()}
+
+
+@pytest.mark.parametrize('layout', LAYOUTS)
+def test_layout_becomes_the_toolbox_s(
+    layout: str, outlined: Callable[[str], dict], toolbox_shapes: Callable
+) -> None:
+    checkpoint = outlined(layout)
+    theirs = find_weights(checkpoint)
+    controls = 2 if layout.endswith('8x1') else 3
+    converted = to_toolbox(checkpoint)
+    name, prefix, first_stage = LAYOUTS[layout]
+    assert converted.layout == name
+    assert shapes_of(converted.state_dict) == toolbox_shapes(50, controls)
+    for ours, detectron in SOME_NAMES.items():
+        source = prefix + (detectron if first_stage == 'res2' else ours)
+        assert torch.equal(converted.state_dict[ours].flatten(), theirs[source].flatten()), ours
+    classifier = {key for key in theirs if re.search(r'(fc|classifier)\.', key)}
+    assert set(converted.dropped) == classifier
+    assert len(classifier) == (0 if layout == 'ade20k_encoder' else 2)
+    sources = {source for source, *_ in converted.renamed}
+    assert sources | classifier == set(theirs)
+    targets = {target: shape for _, target, shape in converted.renamed}
+    assert targets == shapes_of(converted.state_dict)
+
+
+def test_resnet101_is_converted(weights: dict[str, Tensor], toolbox_shapes: Callable) -> None:
+    sixth = [name for name in weights if name.startswith('layer3.5.')]
+    for block in range(6, 23):
+        weights |= {name.replace('.5.', f'.{block}.', 1): weights[name] for name in sixth}
+    assert shapes_of(to_toolbox(weights).state_dict) == toolbox_shapes(101, 2)
+
+
+@pytest.mark.parametrize(
+    'nest',
+    [
+        lambda weights: {'epoch': 3, **weights},
+        lambda weights: {'model': weights, 'step': 7, 'optimizer': {'state': {0: torch.ones(1)}}},
+        lambda weights: {'net': weights, 'acc': 75.0},
+        lambda weights: {'weights': weights},
+        lambda weights: {'state_dict': weights, 'ema': {'conv1.weight': torch.ones(1)}},
+        lambda weights: {'state_dict': {f'module.{key}': value for key, value in weights.items()}},
+        lambda weights: {f'module.module.{key}': value for key, value in weights.items()},
+        lambda weights: {key: torch.nn.Parameter(value) for key, value in weights.items()},
+        lambda weights: {key: value.half() for key, value in weights.items()},
+    ],
+    ids=['bare', 'model', 'net', 'other', 'two', 'ddp', 'twice', 'parameters', 'half'],
+)
+def test_nesting_does_not_matter(nest: Callable, weights: dict[str, Tensor]) -> None:
+    state = to_toolbox(nest(weights)).state_dict
+    assert len(state) == len(weights)
+    for name, weight in weights.items():
+        assert not state[name].requires_grad
+        ours = state[name].flatten()
+        assert torch.equal(ours, weight.flatten().to(ours.dtype))
+
+
+@pytest.mark.parametrize('prefix', ['', 'backbone.'])
+@pytest.mark.parametrize('counter', [False, True])
+def test_converted_weights_pass(
+    prefix: str, counter: bool, outlined: Callable[[str], dict]
+) -> None:
+    once = to_toolbox(outlined('resnet50_sn')).state_dict
+    if counter:
+        once |= {
+            name.replace('running_mean', 'num_batches_tracked'): torch.tensor(9)
+            for name in once
+            if name.endswith('running_mean')
+        }
+    again = to_toolbox({'state_dict': {prefix + name: once[name] for name in once}})
+    assert again.layout == 'toolbox'
+    assert set(again.state_dict) == set(once)
+    assert all(torch.equal(again.state_dict[name], weight) for name, weight in once.items())
+
+
+def test_result_is_independent_of_the_checkpoint(weights: dict[str, Tensor]) -> None:
+    before = copy.deepcopy(weights)
+    for weight in to_toolbox(weights).state_dict.values():
+        weight.zero_()
+    assert weights.keys() == before.keys()
+    assert all(torch.equal(weights[name], before[name]) for name in weights)
+
+
+def test_classifier_is_kept_as_mmpretrain_names_it(outlined: Callable[[str], dict]) -> None:
+    weights = outlined('resnet50_sn_segmentation_pretrained')['state_dict']
+    plan = keep_classifier(plan_backbone(weights))
+    plan.check()
+    state = plan.convert()
+    backbone = to_toolbox(weights).state_dict
+    assert set(state) == {f'backbone.{name}' for name in backbone} | {
+        'head.fc.weight',
+        'head.fc.bias',
+    }
+    assert torch.equal(state['head.fc.weight'], weights['fc.weight'])
+    again = to_toolbox(state)
+    assert set(again.dropped) == {'head.fc.weight', 'head.fc.bias'}
+    assert shapes_of(again.state_dict) == shapes_of(backbone)
+
+
+def test_no_classifier_cannot_be_kept(weights: dict[str, Tensor]) -> None:
+    with pytest.raises(UsageError, match='has no classifier to keep'):
+        keep_classifier(plan_backbone(weights))
+
+
+CONV, GAMMA = 'layer2.1.conv2.weight', 'layer2.1.sn2.weight'
+
+
+def without(*starts: str) -> Callable:
+    return lambda weights: {k: v for k, v in weights.items() if not k.startswith(starts)}
+
+
+def pre_activation(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    for name, weight in weights.items():
+        conv = weights.get(name.replace('.sn1.', '.conv1.').rsplit('.', 1)[0] + '.weight')
+        if re.search(r'layer\d\.\d\.sn1\.(weight|bias)', name):
+            weights[name] = torch.ones(1, conv.shape[1], 1, 1)
+        else:
+            weights[name] = weight
+    return without('layer1.0.downsample.1', 'layer2.0.downsample.1')(weights)
+
+
+FAULTS = {
+    'no block': (without('layer2.3.'), r'lacks layer2\.3\.conv1\.weight, .* and 12 more\.'),
+    'no stage': (without('layer4.'), r'lacks layer4\.0\.conv1\.weight'),
+    'no stem': (without('conv1', 'sn1'), r'lacks conv1\.weight, sn1\.weight'),
+    'no scope': (without('layer2.1.sn2.var_weight'), r'lacks layer2\.1\.sn2\.var_weight\.'),
+    'more': (lambda w: w | {'extra.weight': torch.ones(1)}, r'has besides extra\.weight\.'),
+    'two names': (
+        lambda w: w | {f'module.{CONV}': w[CONV]},
+        r'has besides module\.layer2\.1\.conv2\.weight\.',
+    ),
+    'deeper': (
+        lambda w: w | {k.replace('layer2.3', 'layer2.4'): v for k, v in w.items()},
+        r'has besides layer2\.4\.conv1\.weight, .* and 12 more',
+    ),
+    'conv shape': (
+        lambda w: w | {CONV: torch.ones(128, 64, 3, 3)},
+        r'has the shape \(128, 64, 3, 3\), not \(128, 128, 3, 3\), of layer2\.1\.conv2\.weight\.',
+    ),
+    'γ shape': (
+        lambda w: w | {GAMMA: torch.ones(1, 64, 1, 1)},
+        r'has the shape \(1, 64, 1, 1\), not \(1, 128, 1, 1\), of layer2\.1\.sn2\.weight\.',
+    ),
+    'γ flat': (lambda w: w | {GAMMA: torch.ones(128)}, r'has the shape \(128,\), not \(1, 128'),
+    'other scopes': (
+        lambda w: w | {'layer2.1.sn2.mean_weight': torch.ones(3)},
+        r'has the shape \(3,\), not \(2,\), of layer2\.1\.sn2\.mean_weight\.',
+    ),
+    'gigantic': (
+        lambda w: w | {CONV: torch.ones(1).expand(10**9, 10**6, 3, 3)},
+        r'has the shape \(1000000000, 1000000, 3, 3\), not',
+    ),
+    'repeated': (lambda w: w | {CONV: torch.ones(1).expand(128, 128, 3, 3)}, f'dense.*: {CONV}'),
+    'integers': (lambda w: w | {CONV: w[CONV].int()}, f'dense tensors of floating .*: {CONV}'),
+    'complex': (lambda w: w | {CONV: w[CONV] + 0j}, f'dense tensors of floating .*: {CONV}'),
+    'sparse': (lambda w: w | {CONV: w[CONV].to_sparse()}, f'dense tensors of .*: {CONV}'),
+    'no memory': (lambda w: w | {CONV: w[CONV].to('meta')}, f'dense tensors of .*: {CONV}'),
+    'quantized': (
+        lambda w: w | {CONV: torch.quantize_per_tensor(w[CONV], 0.1, 0, torch.qint8)},
+        f'dense tensors of .*: {CONV}',
+    ),
+    'a list': (
+        lambda w: w | {CONV: [1.0]},
+        r'layer2\.1\.conv2\.weight is not a tensor, but a list',
+    ),
+    'mixture': (
+        lambda w: {k.replace('layer4', 'Conv_Body.res5'): v for k, v in w.items()},
+        r'lacks layer4\.0\.conv1.* and has besides Conv_Body\.res5\.0\.conv1\.weight',
+    ),
+    'v2': (pre_activation, r'pre-activation ResNet \(v2\).* layer1\.1\.sn1\.weight show'),
+    'BatchNorm': (
+        lambda w: {k.replace('sn', 'bn'): v for k, v in w.items() if 'n_we' not in k},
+        r'no ResNet with Switchable Normalization .*, but conv1\.weight, bn1\.weight',
+    ),
+    'detector': (
+        lambda w: {f'Conv_Body.{k}': v for k, v in w.items()} | {'RPN.conv.bias': torch.ones(1)},
+        r'a detector .*, as RPN\.conv\.bias show, and those cannot be converted yet',
+    ),
+    'control characters': (
+        lambda w: w | {'\x1b[2J.weight': torch.ones(1)},
+        r'has besides \\x1b\[2J\.weight\.',
+    ),
+    'a long name': (lambda w: w | {9999 * 'a': torch.ones(1)}, r'has besides a{80}…\.'),
+    'nothing': (lambda w: {}, 'holds no tensor by name'),
+    'two unknown sets': (
+        lambda w: {'first': w, 'second': w},
+        'several sets of weights, first, second: save one of them alone',
+    ),
+}
+
+
+@pytest.mark.parametrize('fault', FAULTS)
+@pytest.mark.filterwarnings('ignore')
+def test_what_does_not_fit_is_named(fault: str, weights: dict[str, Tensor]) -> None:
+    spoil, message = FAULTS[fault]
+    with pytest.raises(UsageError, match=message) as caught:
+        to_toolbox(spoil(weights))
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500
+    assert str(caught.value).endswith('.')
+
+
+@pytest.mark.parametrize('part', ['RPN', 'Box_Head', 'Mask_Head', 'Box_Outs', 'Keypoint_Head'])
+def test_released_detectors_are_refused(part: str, outlined: Callable[[str], dict]) -> None:
+    checkpoint = outlined('resnet50_sn_detectron_fpn')
+    checkpoint['model'][f'{part}.fc1.weight'] = torch.ones(4, 4)
+    with pytest.raises(UsageError, match=f'a detector .*, as {part}.fc1.weight show'):
+        to_toolbox(checkpoint)
+
+
+def test_decoder_alone_is_refused(outlined: Callable[[str], dict]) -> None:
+    with pytest.raises(UsageError, match='give ENCODER DECODER OUT'):
+        to_toolbox(outlined('ade20k_decoder'))

@@ -1,0 +1,42 @@
+"""What the page on the authors' checkpoints names is there and works."""
+
+import re
+from pathlib import Path
+
+import pytest
+from mmengine.config import DictAction
+from mmengine.registry import DefaultScope
+
+from sn_openmmlab.checkpoints.layouts import LAYOUTS
+from sn_openmmlab.layers.switch_norm import SwitchNorm
+from sn_openmmlab.runs.config import read_config
+
+
+@pytest.fixture(scope='session')
+def page(repo: Path) -> str:
+    return (repo / 'docs/model_zoo.md').read_text()
+
+
+def test_files_and_layouts_are_there(page: str, repo: Path) -> None:
+    links = re.findall(r'\]\((\.\./[^)#]+)\)', page)
+    assert len(links) >= 4
+    for link in links:
+        assert (repo / 'docs' / link).exists(), link
+    # The other two are a whole segmenter and what is converted already.
+    assert {layout.name for layout in LAYOUTS} - {'toolbox'} < set(re.findall('`([^`]+)`', page))
+
+
+def test_command_sets_every_layer_to_the_authors_variance(page: str, repo: Path) -> None:
+    (config, options) = re.search(r'tools/test\.py (\S+) \S+ --cfg-options (.+)', page).groups()
+    changes = {
+        name: DictAction._parse_int_float_bool(value)
+        for name, value in (option.split('=') for option in options.split())
+    }
+    model = read_config(repo / config, changes).model
+    model.backbone.init_cfg = None
+    models = pytest.importorskip('mmseg.registry').MODELS
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        built = models.build(model)
+    layers = [module for module in built.modules() if isinstance(module, SwitchNorm)]
+    assert len(layers) == 53 + 2
+    assert {layer.correction for layer in layers} == {1}

@@ -1,0 +1,78 @@
+"""Whether a converted checkpoint fits is told by the model, and what does not is named."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from sn_openmmlab.checkpoints.authors import keep_classifier, plan_backbone, to_toolbox
+from sn_openmmlab.checkpoints.verify import verify
+from sn_openmmlab.errors import UsageError
+
+pytest.importorskip('mmdet')
+
+
+@pytest.fixture
+def check(tmp_path: Path) -> Callable[[dict], str]:
+    """A function that verifies weights in a file."""
+
+    def save_and_verify(state: dict) -> str:
+        torch.save({'state_dict': state, 'meta': {}}, tmp_path / 'out.pth')
+        return verify(str(tmp_path / 'out.pth'), 'no_segmenter.py')
+
+    return save_and_verify
+
+
+@pytest.fixture(scope='session')
+def backbone(outlined: Callable[[str], dict]) -> dict:
+    """A converted one; tests take copies of the dict."""
+    return to_toolbox(outlined('resnet50_sn_8x1')).state_dict
+
+
+def test_converted_backbone_fits(backbone: dict, check: Callable) -> None:
+    assert check(backbone) == 'a ResNet-50 with SN of in, ln'
+
+
+def test_classifier_fits(outlined: Callable[[str], dict], check: Callable) -> None:
+    plan = keep_classifier(
+        plan_backbone(outlined('resnet50_sn_segmentation_pretrained')['state_dict'])
+    )
+    assert check(plan.convert()) == 'a ResNet-50 with SN of in, ln, bn and its classifier'
+
+
+FAULTS = {
+    'missing': (
+        lambda s: {k: v for k, v in s.items() if not k.startswith('layer4.2.')},
+        r'missing layer4\.2\.conv1\.weight, .* and 12 more; unexpected nothing\.',
+    ),
+    'unexpected': (
+        lambda s: s | {'fc.bias': torch.ones(9)},
+        r'missing nothing; unexpected fc\.bias\.',
+    ),
+    'both': (
+        lambda s: {k.replace('layer1.0.sn1.b', 'layer1.0.bn1.b'): v for k, v in s.items()},
+        r'missing layer1\.0\.sn1\.bias; unexpected layer1\.0\.bn1\.bias\.',
+    ),
+    'shape': (
+        lambda s: s | {'sn1.weight': torch.ones(1, 64, 1, 1)},
+        r'has the shape \(1, 64, 1, 1\), not \(64,\), of sn1\.weight\.',
+    ),
+    'repeated': (
+        lambda s: s | {'conv1.weight': torch.ones(1).expand(64, 3, 7, 7)},
+        r'not dense tensors of floating point: conv1\.weight',
+    ),
+    'not converted': (
+        lambda s: {f'module.{k}': v for k, v in s.items()},
+        r'it was not converted, for it has no sn1\.mean_weight',
+    ),
+    'nothing': (lambda s: {}, 'it holds no tensor by name'),
+}
+
+
+@pytest.mark.parametrize('fault', FAULTS)
+def test_what_does_not_fit_is_named(fault: str, backbone: dict, check: Callable) -> None:
+    spoil, message = FAULTS[fault]
+    with pytest.raises(UsageError, match=message) as caught:
+        check(spoil(dict(backbone)))
+    assert 'out.pth: it ' in str(caught.value) or 'out.pth: these ' in str(caught.value)
