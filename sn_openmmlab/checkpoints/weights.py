@@ -21,9 +21,10 @@ def find_weights(checkpoint: Mapping[str, Any]) -> dict[str, Tensor]:
         UsageError: there are none, there are several sets and none has a usual name, or what has
             the name of a weight is not a tensor.
     """
-    if _holds_weights(checkpoint):
+    nests = {name: value for name, value in checkpoint.items() if _holds_tensors(value)}
+    # A tensor of a plain name beside a nest is a setting, as the best accuracy.
+    if _holds_tensors(checkpoint) and not (nests and all('.' not in name for name in checkpoint)):
         return _tensors(checkpoint)
-    nests = {name: value for name, value in checkpoint.items() if _holds_weights(value)}
     if not nests:
         raise UsageError('it holds no tensor by name.')
     names = [name for name in _NESTS if name in nests] or list(nests)
@@ -32,7 +33,7 @@ def find_weights(checkpoint: Mapping[str, Any]) -> dict[str, Tensor]:
     return _tensors(nests[names[0]])
 
 
-def _holds_weights(value: Any) -> bool:
+def _holds_tensors(value: Any) -> bool:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         return False
     return any(isinstance(item, Tensor) for item in value.values())

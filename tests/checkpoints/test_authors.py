@@ -1,14 +1,18 @@
 """Released layouts become the toolboxes' ResNet, and what does not fit is named."""
 
 import copy
+import io
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
 from sn_openmmlab.checkpoints.authors import keep_classifier, plan_backbone, to_toolbox
+from sn_openmmlab.checkpoints.safe_loading import read_checkpoint
 from sn_openmmlab.checkpoints.weights import find_weights
 from sn_openmmlab.errors import UsageError
 
@@ -96,7 +100,7 @@ def test_resnet101_is_converted(weights: dict[str, Tensor], toolbox_shapes: Call
     [
         lambda weights: {'epoch': 3, **weights},
         lambda weights: {'model': weights, 'step': 7, 'optimizer': {'state': {0: torch.ones(1)}}},
-        lambda weights: {'net': weights, 'acc': 75.0},
+        lambda weights: {'net': weights, 'acc': torch.tensor(75.0)},
         lambda weights: {'weights': weights},
         lambda weights: {'state_dict': weights, 'ema': {'conv1.weight': torch.ones(1)}},
         lambda weights: {'state_dict': {f'module.{key}': value for key, value in weights.items()}},
@@ -113,6 +117,28 @@ def test_nesting_does_not_matter(nest: Callable, weights: dict[str, Tensor]) -> 
         assert not state[name].requires_grad
         ours = state[name].flatten()
         assert torch.equal(ours, weight.flatten().to(ours.dtype))
+
+
+def test_file_of_an_old_torch_from_a_gpu_is_read(
+    weights: dict[str, Tensor], tmp_path: Path
+) -> None:
+    """torch 0.4 knew only the older format, and a file from Python 2 has names as bytes."""
+    state = OrderedDict(weights)
+    state._metadata = OrderedDict({'': {'version': 1}})
+    stream = io.BytesIO()
+    torch.save({'state_dict': state}, stream, _use_new_zipfile_serialization=False)
+    written = stream.getvalue()
+    for here, there in {
+        b'X\x03\x00\x00\x00cpu': b'X\x06\x00\x00\x00cuda:0',
+        b'ctorch\nFloatStorage': b'ctorch.cuda\nFloatStorage',
+        b'X\x0c\x00\x00\x00conv1.weight': b'U\x0cconv1.weight',
+    }.items():
+        assert here in written
+        written = written.replace(here, there)
+    (tmp_path / 'old.pth').write_bytes(written)
+    state = to_toolbox(read_checkpoint(tmp_path / 'old.pth')).state_dict
+    assert torch.equal(state['conv1.weight'], weights['conv1.weight'])
+    assert len(state) == len(weights)
 
 
 @pytest.mark.parametrize('prefix', ['', 'backbone.'])
