@@ -1,16 +1,24 @@
-"""Switchable Normalization for OpenMMLab: importing this package registers ``SN`` and ``SyncSN``.
+"""Switchable Normalization for OpenMMLab.
 
 The tensor functions and the layers need torch alone; where mmengine is installed, by either of its
-distributions, its root registry learns the layers, and with it every toolbox.
+distributions, importing this package registers ``SN``, ``SyncSN`` and the weight initializer
+``SNPretrained`` in its root registry, and with it in every toolbox.
 """
 
 from importlib.util import find_spec
 
 from sn_openmmlab.layers.conversion import convert_sync_switch_norm, revert_sync_switch_norm
+from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
-__all__ = ['SwitchNorm', 'SyncSwitchNorm', 'convert_sync_switch_norm', 'revert_sync_switch_norm']
+__all__ = [
+    'SwitchNorm',
+    'SyncSwitchNorm',
+    'convert_batch_norm',
+    'convert_sync_switch_norm',
+    'revert_sync_switch_norm',
+]
 __version__ = '0.1.0'
 
 if find_spec('mmengine') is not None:

@@ -8,10 +8,12 @@ from textwrap import dedent
 
 import pytest
 from mmcv.cnn import build_norm_layer
-from mmengine.registry import MODELS, DefaultScope
+from mmengine.registry import MODELS, WEIGHT_INITIALIZERS, DefaultScope
 
 import sn_openmmlab
+from sn_openmmlab.checkpoints.pretrained import SNPretrained
 from sn_openmmlab.layers.conversion import convert_sync_switch_norm, revert_sync_switch_norm
+from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
@@ -32,6 +34,15 @@ def _python(code, cwd):
 @pytest.mark.parametrize('alias', LAYERS)
 def test_the_root_registry_knows_the_layers_by_their_names(alias):
     assert MODELS.get(alias) is LAYERS[alias]
+
+
+@pytest.mark.parametrize('scope', ['mmengine', 'mmdet', 'mmseg'])
+def test_the_weight_initializer_is_found_by_its_name(scope):
+    with DefaultScope.overwrite_default_scope(scope):
+        initializer = WEIGHT_INITIALIZERS.build({'type': 'SNPretrained', 'checkpoint': 'a.pth'})
+
+    assert type(initializer) is SNPretrained
+    assert initializer.checkpoint == 'a.pth'
 
 
 @pytest.mark.parametrize('alias', LAYERS)
@@ -178,6 +189,7 @@ def test_the_public_names_are_the_layers_and_the_conversions():
     public = {
         'SwitchNorm': SwitchNorm,
         'SyncSwitchNorm': SyncSwitchNorm,
+        'convert_batch_norm': convert_batch_norm,
         'convert_sync_switch_norm': convert_sync_switch_norm,
         'revert_sync_switch_norm': revert_sync_switch_norm,
     }

@@ -71,6 +71,16 @@ def check_eps(eps: float) -> None:
         raise ValueError(f'eps is {eps}: it is added to a variance and must be finite and ≥ 0.')
 
 
+def check_batch_ratio(batch_ratio: float) -> None:
+    """Raise TypeError or ValueError unless ``batch_ratio`` is a number in (0, 1]."""
+    if not _is_number(batch_ratio):
+        raise TypeError(f'batch_ratio must be a number, not {batch_ratio!r}.')
+    if not 0 < batch_ratio <= 1:
+        raise ValueError(
+            f"batch_ratio is {batch_ratio}, outside (0, 1]: it is the share of 'bn' in the mix."
+        )
+
+
 def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
     """Raise ValueError unless ``value`` is one of ``choices``."""
     if isinstance(value, bool) or value not in choices:

@@ -142,7 +142,7 @@ def _pretrained(part: Any, key: str) -> list[tuple[str, str, bool]]:
         return []
     hits = [hit for name, item in part.items() for hit in _pretrained(item, f'{key}.{name}')]
     init = part.get('init_cfg')
-    if isinstance(init, dict) and init.get('type') == 'Pretrained':
+    if isinstance(init, dict) and init.get('type') in ('Pretrained', 'SNPretrained'):
         hits.append((key, str(init['checkpoint']), part.get('frozen_stages', -1) >= 0))
     return hits
 

@@ -179,7 +179,7 @@ MODEL = """
 model = dict(
     backbone=dict(type='A', init_cfg=dict(type='Pretrained', checkpoint='{0}')),
     neck=dict(init_cfg=dict(type='Xavier')),
-    heads=[dict(init_cfg=None), dict(init_cfg=dict(type='Pretrained', checkpoint='{1}'))],
+    heads=[dict(init_cfg=None), dict(init_cfg=dict(type='SNPretrained', checkpoint='{1}'))],
 )
 """
 

@@ -1,0 +1,110 @@
+"""The weights that a ResNet with BatchNorm has to have, of any depth, width and stem."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from torch import Tensor
+
+from sn_openmmlab.checkpoints.resnet import Shape
+
+_PARTS = ('weight', 'bias', 'running_mean', 'running_var')
+_BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
+_BLOCKS[152] = (3, 8, 36, 3)
+
+
+def is_resnet(names: Iterable[str]) -> bool:
+    """Whether these are names of a ResNet, even where some are missing or too many."""
+    names = set(names)
+    # HRNet begins as a ResNet does.
+    if any(name.startswith('transition1.') for name in names):
+        return False
+    return {'layer1.0.conv1.weight', 'layer1.0.conv2.weight'} <= names
+
+
+def bn_resnet_depth(names: Iterable[str]) -> int:
+    """Return the depth of the ResNet that has these names, even where some are missing."""
+    names = list(names)
+    bottleneck = any(re.fullmatch(r'layer\d\.\d+\.conv3\.weight', name) for name in names)
+    third = [int(found[1]) for name in names if (found := re.match(r'layer3\.(\d{1,9})\.', name))]
+    depths = (50, 101, 152) if bottleneck else (18, 34)
+    fitting = [depth for depth in depths if max(third, default=0) < _BLOCKS[depth][2]]
+    return min(fitting, default=depths[-1])
+
+
+def bn_resnet_shapes(weights: Mapping[str, Tensor]) -> dict[str, Shape]:
+    """Return name and shape of each weight, but ``num_batches_tracked``, of the ResNet of these.
+
+    Widths, kernels and groups are what the weights say, as far as they fit together.
+    """
+    shapes: dict[str, Shape] = {}
+    width = _stem(weights, shapes)
+    depth = bn_resnet_depth(weights)
+    for stage, blocks in enumerate(_BLOCKS[depth]):
+        for block in range(blocks):
+            name = f'layer{stage + 1}.{block}'
+            width = _block(weights, shapes, name, width, stage, depth >= 50)
+    return shapes
+
+
+def _stem(weights: Mapping[str, Tensor], shapes: dict[str, Shape]) -> int:
+    if 'conv1.weight' in weights or 'stem.0.weight' not in weights:
+        return _conv_and_norm(weights, shapes, ('conv1', 'bn1'), None, 7, 64)
+    width = None
+    for i in (0, 3, 6):
+        width = _conv_and_norm(weights, shapes, (f'stem.{i}', f'stem.{i + 1}'), width, 3, 64)
+    return width
+
+
+def _block(
+    weights: Mapping[str, Tensor],
+    shapes: dict[str, Shape],
+    name: str,
+    width_in: int,
+    stage: int,
+    bottleneck: bool,
+) -> int:
+    width = width_in
+    for i, kernel in enumerate((1, 3, 1) if bottleneck else (3, 3), 1):
+        pair = (f'{name}.conv{i}', f'{name}.bn{i}')
+        usual = (256 if bottleneck and i == 3 else 64) * 2**stage
+        width = _conv_and_norm(weights, shapes, pair, width, kernel, usual, bottleneck and i == 2)
+    if name.endswith('.0') and (width != width_in or f'{name}.downsample.0.weight' in weights):
+        # With average pooling before it in the v1d variant.
+        first = 1 if f'{name}.downsample.2.running_mean' in weights else 0
+        pair = (f'{name}.downsample.{first}', f'{name}.downsample.{first + 1}')
+        _conv_and_norm(weights, shapes, pair, width_in, 1, width, width_out=width)
+    return width
+
+
+def _conv_and_norm(
+    weights: Mapping[str, Tensor],
+    shapes: dict[str, Shape],
+    names: tuple[str, str],
+    width_in: int | None,
+    kernel: int,
+    usual: int,
+    grouped: bool = False,
+    width_out: int | None = None,
+) -> int:
+    """Add the shapes of a convolution and its norm, and return how many channels they give.
+
+    Args:
+        weights: those of the file.
+        shapes: gets the shapes.
+        names: of the two.
+        width_in: the channels that go in; None for those that the file says.
+        kernel: for a convolution that is missing, as ``usual``, its channels.
+        usual: likewise.
+        grouped: whether the convolution may have groups.
+        width_out: the channels that have to come out, where that is known.
+    """
+    conv, norm = names
+    found = tuple(weights[f'{conv}.weight'].shape) if f'{conv}.weight' in weights else ()
+    if len(found) != 4:
+        found = (width_out or usual, width_in or 3, kernel, kernel)
+    out, inner = width_out or found[0], width_in or found[1]
+    if grouped and found[1] and inner % found[1] == 0:
+        inner = found[1]
+    shapes[f'{conv}.weight'] = (out, inner, *found[2:])
+    shapes |= {f'{norm}.{part}': (out,) for part in _PARTS}
+    return out

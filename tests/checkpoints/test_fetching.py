@@ -1,0 +1,88 @@
+"""Checkpoints from the web and from model zoos are read as safely as files."""
+
+import functools
+import http.server
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.runner import checkpoint as mmengine_checkpoint
+
+from sn_openmmlab.checkpoints.fetching import fetch_checkpoint
+from sn_openmmlab.errors import UsageError
+
+SWITCHES = ('TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD')
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        return
+
+
+@pytest.fixture
+def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Where a server shows ``tmp_path``."""
+    monkeypatch.setenv('TORCH_HOME', str(tmp_path / 'home'))
+    handler = functools.partial(Quiet, directory=tmp_path)
+    server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f'http://127.0.0.1:{server.server_port}'
+    server.shutdown()
+    server.server_close()
+
+
+def test_places_of_every_kind_are_read(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.save({'state_dict': {'a': torch.ones(2)}}, tmp_path / 'weights.pth')
+    zoo = {'resnet': f'{address}/weights.pth'}
+    monkeypatch.setattr(mmengine_checkpoint, 'get_torchvision_models', lambda: zoo)
+    monkeypatch.setattr(mmengine_checkpoint, 'get_external_models', lambda: zoo)
+    for source in (
+        str(tmp_path / 'weights.pth'),
+        tmp_path / 'weights.pth',
+        f'{address}/weights.pth',
+        'torchvision://resnet',
+        'open-mmlab://resnet',
+    ):
+        assert fetch_checkpoint(source)['state_dict']['a'].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize('switch', [{}, {SWITCHES[1]: '1'}, {SWITCHES[0]: 'n'}])
+def test_nothing_of_a_file_from_the_web_runs_and_the_switches_stay(
+    switch: dict, address: str, malicious: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in SWITCHES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in switch.items():
+        monkeypatch.setenv(name, value)
+    file, marker = malicious('system', True)
+    with pytest.raises(UsageError, match=rf'{address}/{file.name} was not loaded: .* run code\.'):
+        fetch_checkpoint(f'{address}/{file.name}')
+    assert not marker.exists()
+    assert {name: os.environ[name] for name in SWITCHES if name in os.environ} == switch
+
+
+@pytest.mark.parametrize(
+    ('source', 'reason'),
+    [
+        ('{address}/absent.pth', 'HTTPError: .*404'),
+        ('{address}/page.pth', 'was not loaded|cannot be had'),
+        ('open-mmlab://absent', 'KeyError: .*absent'),
+        ('absent.pth', 'there is no checkpoint file absent.pth'),
+    ],
+)
+def test_what_cannot_be_had_is_one_sentence(
+    source: str, reason: str, address: str, tmp_path: Path
+) -> None:
+    (tmp_path / 'page.pth').write_text('<!DOCTYPE html><title>404</title>')
+    source = source.format(address=address)
+    with pytest.raises(UsageError, match=reason) as caught:
+        fetch_checkpoint(source)
+    message = str(caught.value)
+    assert source in message
+    assert '\n' not in message
+    assert message.endswith('.')

@@ -1,0 +1,247 @@
+"""SNPretrained starts a module from any checkpoint that fits it, and names what does not."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.logging import MMLogger
+from mmengine.model import BaseModule
+from mmengine.registry import WEIGHT_INITIALIZERS
+from torch import Tensor, nn
+
+from sn_openmmlab.checkpoints.pretrained import SNPretrained
+from sn_openmmlab.errors import UsageError
+from sn_openmmlab.layers.switch_norm import SwitchNorm
+
+
+class Child(BaseModule):
+    """It initializes its convolution itself, as mmcv's ConvModule."""
+
+    def __init__(self, norm: type[nn.Module], name: str, **settings: object) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 1)
+        self.add_module(name, norm(4, **settings))
+
+    def init_weights(self) -> None:
+        nn.init.constant_(self.conv.weight, -7)
+
+
+class Plain(nn.Module):
+    """The same without being a module of mmengine."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(4, 4, 1)
+
+    def init_weights(self) -> None:
+        nn.init.constant_(self.conv.weight, -7)
+
+
+class Net(BaseModule):
+    """Two children and a norm."""
+
+    def __init__(
+        self, norm: type[nn.Module], init_cfg: object = None, blocks: int = 1, **settings: object
+    ) -> None:
+        super().__init__(init_cfg)
+        name = 'sn' if norm is SwitchNorm else 'bn'
+        self.child = Child(norm, name, **settings)
+        self.plain = Plain()
+        self.layer1 = nn.Sequential(*(nn.Conv2d(4, 4, 1) for _ in range(blocks)))
+        self.add_module(f'{name}1', norm(4, **settings))
+        self.fc = nn.Linear(4, 2)
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[..., str]:
+    """A function (model, prefix) -> the file of its weights, after they were made their own."""
+
+    def write(model: nn.Module, prefix: str = '', **others: Tensor) -> str:
+        state = model.state_dict()
+        for i, value in enumerate(state.values()):
+            value.fill_(i + 1)
+        state = {prefix + name: value for name, value in state.items()}
+        torch.save({'state_dict': {**state, **others}, 'epoch': 3}, tmp_path / 'weights.pth')
+        return str(tmp_path / 'weights.pth')
+
+    return write
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What mmengine's current logger says."""
+    logger = MMLogger.get_current_instance()
+    logger.addHandler(caplog.handler)
+    with caplog.at_level(logging.INFO, logger.name):
+        yield caplog
+    logger.removeHandler(caplog.handler)
+
+
+def start(net: nn.Module, checkpoint: str, **settings: object) -> nn.Module:
+    """Initialize a network as a config would."""
+    net.init_cfg = dict(type='SNPretrained', checkpoint=checkpoint, **settings)
+    net.init_weights()
+    return net
+
+
+def test_batch_norm_is_converted_and_all_else_loaded(save: Callable) -> None:
+    source = Net(nn.BatchNorm2d)
+    net = start(Net(SwitchNorm), save(source), batch_ratio=0.5)
+    for part in ('weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked'):
+        assert torch.equal(getattr(net.sn1, part), getattr(source.bn1, part))
+        assert torch.equal(getattr(net.child.sn, part), getattr(source.child.bn, part))
+    for ratios in (*net.sn1.importance_ratios(), *net.child.sn.importance_ratios()):
+        assert ratios.tolist() == pytest.approx([0.25, 0.25, 0.5])
+    # Not what the children make of them.
+    assert torch.equal(net.child.conv.weight, source.child.conv.weight)
+    assert torch.equal(net.plain.conv.weight, source.plain.conv.weight)
+
+
+@pytest.mark.parametrize('norm', [SwitchNorm, nn.BatchNorm2d])
+@pytest.mark.parametrize(
+    'nesting',
+    [
+        ('', None),
+        ('module.', None),
+        ('backbone.', None),
+        ('backbone.', 'backbone'),
+        ('module.a.b.', 'a.b.'),
+    ],
+)
+def test_own_weights_are_loaded_from_any_prefix(
+    norm: type[nn.Module], nesting: tuple, save: Callable
+) -> None:
+    source = Net(norm)
+    prefix, part = nesting
+    file = save(source, prefix, **{'neck.conv.weight': torch.ones(1)})
+    net = start(Net(norm), file, prefix=part)
+    assert all(torch.equal(net.state_dict()[k], v) for k, v in source.state_dict().items())
+
+
+def test_what_is_left_out_and_missing_is_logged(
+    save: Callable, log: pytest.LogCaptureFixture
+) -> None:
+    source = Net(nn.BatchNorm2d)
+    del source.fc
+    net = start(Net(SwitchNorm), save(source, **{'head.fc.weight': torch.ones(1)}))
+    assert net.sn1.bias.tolist() == source.bn1.bias.tolist()
+    assert 'unexpected key in source state_dict: head.fc.weight\n' in log.text
+    assert 'missing keys in source state_dict: fc.weight, fc.bias\n' in log.text
+    assert f'load model from: {net.init_cfg["checkpoint"]}' in log.text
+
+
+def test_it_is_said_where_parameters_come_from(save: Callable, tmp_path: Path) -> None:
+    net = Net(SwitchNorm)
+    net._params_init_info = {p: dict(tmp_mean_value=0, init_info='') for p in net.parameters()}
+    SNPretrained(save(Net(nn.BatchNorm2d)))(net)
+    infos = {info['init_info'] for info in net._params_init_info.values()}
+    assert f'SNPretrained: load from {tmp_path / "weights.pth"}' in infos
+
+
+def test_initializers_before_it_are_overwritten_and_none_may_follow(save: Callable) -> None:
+    source = Net(nn.BatchNorm2d)
+    ours = dict(type='SNPretrained', checkpoint=save(source))
+    other = dict(type='Constant', layer='Conv2d', val=5)
+    net = Net(SwitchNorm, [other, ours])
+    net.init_weights()
+    assert torch.equal(net.child.conv.weight, source.child.conv.weight)
+    with pytest.raises(
+        UsageError, match=r'Net has Constant after SNPretrained .* SNPretrained last'
+    ):
+        Net(SwitchNorm, [ours, other]).init_weights()
+
+
+def _without(*names: str) -> Callable[[nn.Module], nn.Module]:
+    def cut(net: nn.Module) -> nn.Module:
+        for name in names:
+            parent, _, child = name.rpartition('.')
+            delattr(net.get_submodule(parent), child)
+        return net
+
+    return cut
+
+
+@pytest.mark.parametrize(
+    ('source', 'settings', 'words'),
+    [
+        (lambda: _without('bn1')(Net(nn.BatchNorm2d)), {}, r'these SN layers: sn1\.$'),
+        (
+            lambda: _without('plain')(Net(nn.BatchNorm2d)),
+            {},
+            r'it lacks plain\.conv\.weight, plain\.conv\.bias',
+        ),
+        (lambda: _without('sn1')(Net(SwitchNorm)), {}, r'for these SN layers: sn1\.$'),
+        (
+            lambda: Net(SwitchNorm, scopes=('in', 'ln')),
+            {},
+            r'it mixes 2 scopes, but .* child\.sn mixes in, ln, bn: set the scopes that it was',
+        ),
+        (
+            lambda: Net(nn.BatchNorm2d),
+            {'scopes': ('in', 'ln')},
+            r"sn mixes in, ln, which cannot take over .* of child\.bn: add 'bn'",
+        ),
+        (lambda: Net(nn.BatchNorm2d, blocks=3), {}, r'blocks that .* lacks, as layer1\.1\.weight'),
+        (lambda: nn.ModuleDict({'fc': nn.Linear(4, 2)}), {}, 'neither SN nor BatchNorm'),
+    ],
+    ids=['norm', 'conv', 'own_norm', 'own_scopes', 'scopes', 'blocks', 'no_norm'],
+)
+def test_what_does_not_fit_is_named_and_nothing_is_loaded(
+    source: Callable, settings: dict, words: str, save: Callable
+) -> None:
+    file = save(source())
+    net = Net(SwitchNorm, **settings)
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    with pytest.raises(UsageError, match=words) as caught:
+        start(net, file)
+    assert str(caught.value).startswith(f'{file} cannot start Net: ')
+    assert all(torch.equal(net.state_dict()[k], v) for k, v in before.items())
+
+
+def test_network_of_batch_norm_does_not_start_from_one_of_sn(save: Callable) -> None:
+    file = save(Net(SwitchNorm))
+    words = r'lacks child\.bn\.weight.* has child\.sn\.weight.* in their place'
+    with pytest.raises(UsageError, match=words):
+        start(Net(nn.BatchNorm2d), file)
+
+
+def test_wrong_prefix_is_said(save: Callable) -> None:
+    with pytest.raises(UsageError, match=r'no weight in it starts with neck\., as child\.conv'):
+        start(Net(SwitchNorm), save(Net(nn.BatchNorm2d)), prefix='neck')
+
+
+@pytest.mark.parametrize('odd', [Tensor.to_sparse, lambda weight: weight.to('meta')])
+def test_tensors_that_are_not_dense_are_refused(odd: Callable, tmp_path: Path) -> None:
+    state = Net(nn.BatchNorm2d).state_dict()
+    state['plain.conv.weight'] = odd(state['plain.conv.weight'])
+    torch.save(state, tmp_path / 'odd.pth')
+    with pytest.raises(UsageError, match=r'not dense tensors: plain\.conv\.weight'):
+        start(Net(SwitchNorm), str(tmp_path / 'odd.pth'))
+
+
+def test_missing_file_is_one_sentence() -> None:
+    with pytest.raises(UsageError, match=r'there is no checkpoint file absent\.pth'):
+        start(Net(SwitchNorm), 'absent.pth')
+
+
+def test_file_that_could_run_code_is_refused(malicious: Callable) -> None:
+    file, marker = malicious('system', True)
+    with pytest.raises(UsageError, match='could run code'):
+        start(Net(SwitchNorm), str(file))
+    assert not marker.exists()
+
+
+def test_offsets_of_a_deformable_convolution_may_be_missing(save: Callable) -> None:
+    net, source = Net(SwitchNorm), Net(nn.BatchNorm2d)
+    net.plain.conv.conv_offset = nn.Conv2d(4, 2, 1)
+    start(net, save(source))
+    assert torch.equal(net.plain.conv.weight, source.plain.conv.weight)
+
+
+def test_it_is_registered() -> None:
+    cfg = dict(type='SNPretrained', checkpoint='a.pth', prefix='b.', batch_ratio=0.5)
+    built = WEIGHT_INITIALIZERS.build(cfg)
+    assert (built.checkpoint, built.prefix, built.batch_ratio) == ('a.pth', 'b.', 0.5)
+    assert built.map_location == 'cpu'
