@@ -32,7 +32,7 @@ quickstart-mask: data ## the same with masks: Mask R-CNN
 	$(PY) tools/report.py $(QUICKSTART_MASK) --work-dir work_dirs/quickstart-mask
 
 test: env ## run the tests
-	$(PY) -m pytest -q
+	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n logical --maxprocesses 4 --dist loadfile
 
 test-slow: env ## run the slow tests
 	$(PY) -m pytest -q -m slow
