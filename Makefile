@@ -9,9 +9,10 @@ $(if $(VENV),,$(error STACK must be onedl or openmmlab, not '$(STACK)'))
 PY := $(VENV)/bin/python
 QUICKSTART := configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py
 QUICKSTART_MASK := configs/demo/mask-rcnn_r18_fpn_sn-all_digits.py
+QUICKSTART_SEG := configs/demo/deeplab_r18b-d8_sn_digits.py
 
 .DEFAULT_GOAL := help
-.PHONY: help env data quickstart quickstart-mask test test-slow benchmark experiment lint format
+.PHONY: help env data quickstart quickstart-mask quickstart-seg test test-slow benchmark experiment lint format
 
 help: ## list the targets
 	@echo "make TARGET [STACK=onedl|openmmlab] [PYTHON=python3]"
@@ -31,8 +32,12 @@ quickstart-mask: data ## the same with masks: Mask R-CNN
 	$(PY) tools/train.py $(QUICKSTART_MASK) --work-dir work_dirs/quickstart-mask
 	$(PY) tools/report.py $(QUICKSTART_MASK) --work-dir work_dirs/quickstart-mask
 
+quickstart-seg: data ## the same with label maps: DeepLab
+	$(PY) tools/train.py $(QUICKSTART_SEG) --work-dir work_dirs/quickstart-seg
+	$(PY) tools/report.py $(QUICKSTART_SEG) --work-dir work_dirs/quickstart-seg
+
 test: env ## run the tests
-	$(PY) -m pytest -q
+	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n logical --maxprocesses 4 --dist loadfile
 
 test-slow: env ## run the slow tests
 	$(PY) -m pytest -q -m slow

@@ -12,7 +12,7 @@ from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs import config as configs
 from sn_openmmlab.runs import runner as runners
 from sn_openmmlab.runs.command_line import exit_with_sentence, run_parser
-from sn_openmmlab.runs.data import check_data
+from sn_openmmlab.runs.data.check import check_data
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from sn_openmmlab.runs.command_line import (
     export_local_rank,
     run_parser,
 )
-from sn_openmmlab.runs.data import check_data
+from sn_openmmlab.runs.data.check import check_data
 
 
 def main() -> None:

@@ -1,39 +1,78 @@
 """The configs of the demo read the data that the demo makes."""
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mmdet.registry import DATASETS
-from mmdet.utils import register_all_modules
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
 
 
-def test_demo_configs_find_the_data_that_the_demo_makes(tmp_path: Path) -> None:
+@pytest.fixture(scope='module')
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """The demo data, of two and one image."""
     pytest.importorskip('skimage')
     pytest.importorskip('sklearn')
     from sn_openmmlab.demo.dataset import DemoParameters, make_demo_data
 
-    made = make_demo_data(tmp_path / 'demo', DemoParameters(train=2, val=1))
-    register_all_modules()
-    for file in (CONFIGS / 'demo').glob('*rcnn*.py'):
-        config = Config.fromfile(file)
-        for split, count in (('train', 2), ('val', 1), ('test', 1)):
-            settings = config[f'{split}_dataloader'].dataset
-            assert settings.data_root == 'data/demo/'
-            settings.data_root = f'{made.root}/'
-            dataset = DATASETS.build(settings)
-            assert len(dataset) == count
-            items = [dataset[i] for i in range(count)]
-            boxes = sum(len(item['data_samples'].gt_instances) for item in items)
-            assert boxes == made.instances['train' if split == 'train' else 'val']
-            assert items[0]['inputs'].shape == (3, 192, 256)
-            if 'mask' in file.stem:
-                truth = items[0]['data_samples'].gt_instances
-                assert truth.masks.masks.shape == (len(truth), 192, 256)
-                # Each mask lies in its box.
-                boxes = truth.masks.get_bboxes('hbox').tensor
-                assert (boxes - truth.bboxes.tensor).abs().max() <= 1
+    yield make_demo_data(tmp_path_factory.mktemp('demo') / 'demo', DemoParameters(train=2, val=1))
     DefaultScope._instance_dict.clear()
+
+
+def read(file: Path, split: str, made: object) -> list[dict]:
+    """The items of a split of the made data, as a config reads them."""
+    config = Config.fromfile(file)
+    if config.default_scope == 'mmdet':
+        from mmdet.registry import DATASETS
+        from mmdet.utils import register_all_modules
+    else:
+        from mmseg.registry import DATASETS
+        from mmseg.utils import register_all_modules
+    register_all_modules()
+    settings = config[f'{split}_dataloader'].dataset
+    assert settings.data_root == 'data/demo/'
+    settings.data_root = f'{made.root}/'
+    dataset = DATASETS.build(settings)
+    assert len(dataset) == (2 if split == 'train' else 1)
+    return [dataset[i] for i in range(len(dataset))]
+
+
+@pytest.mark.parametrize('split', ['train', 'val', 'test'])
+@pytest.mark.parametrize('file', sorted(CONFIGS.glob('demo/*rcnn*.py')), ids=lambda file: file.stem)
+def test_detectors_find_the_boxes_and_masks(file: Path, split: str, made: object) -> None:
+    items = read(file, split, made)
+    boxes = sum(len(item['data_samples'].gt_instances) for item in items)
+    assert boxes == made.instances['train' if split == 'train' else 'val']
+    assert items[0]['inputs'].shape == (3, 192, 256)
+    if 'mask' in file.stem:
+        truth = items[0]['data_samples'].gt_instances
+        assert truth.masks.masks.shape == (len(truth), 192, 256)
+        # Each mask lies in its box.
+        boxes = truth.masks.get_bboxes('hbox').tensor
+        assert (boxes - truth.bboxes.tensor).abs().max() <= 1
+
+
+@pytest.mark.parametrize('split', ['train', 'val', 'test'])
+def test_segmenter_finds_the_label_maps(split: str, made: object) -> None:
+    (file,) = CONFIGS.glob('demo/deeplab*.py')
+    items = read(file, split, made)
+    part = 'train' if split == 'train' else 'val'
+    table = json.loads((made.root / f'annotations/instances_{part}.json').read_text())
+    for i, item in enumerate(items):
+        assert item['inputs'].shape == (3, 192, 256)
+        labels = item['data_samples'].gt_sem_seg.data
+        assert labels.shape == (1, 192, 256)
+        # Background is 0, and each digit has the pixels of its masks.
+        for category in table['categories']:
+            area = sum(
+                truth['area']
+                for truth in table['annotations']
+                if (truth['image_id'], truth['category_id']) == (i + 1, category['id'])
+            )
+            assert (labels == category['id']).sum() == area
+    config = Config.fromfile(file)
+    names = [category['name'] for category in table['categories']]
+    assert list(config.train_dataloader.dataset.metainfo.classes) == ['background', *names]

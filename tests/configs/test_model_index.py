@@ -38,9 +38,24 @@ PAPER = {
     'faster-rcnn_r50_c4_gn_scratch-4xb3-120k_coco': (7, 6, '28.3', None),
     'faster-rcnn_r50_c4_sn_scratch-4xb3-120k_coco': (7, 7, '29.5', None),
 }
+# Table 5 as printed: mIoU at one scale and at several.
+SEGMENTERS = {
+    'deeplab_r50b-d8_syncbn_8xb2-100k_ade20k-450x450': (1, '36.4', '37.7'),
+    'deeplab_r50b-d8_gn_8xb2-100k_ade20k-450x450': (2, '35.7', '36.3'),
+    'deeplab_r50b-d8_sn_8xb2-100k_ade20k-450x450': (3, '38.7', '39.2'),
+    'deeplab_r50b-d8_syncbn_8xb1-700e_cityscapes-713x713': (1, '69.7', '73.0'),
+    'deeplab_r50b-d8_gn_8xb1-700e_cityscapes-713x713': (2, '68.4', '73.1'),
+    'deeplab_r50b-d8_sn_8xb1-700e_cityscapes-713x713': (3, '71.2', '75.1'),
+}
 # What a cell holds that has nothing to hold.
 EMPTY = '\N{EN DASH}'
-PAPER_KEYS = ('Row of the Paper', 'Box AP of the Paper', 'Mask AP of the Paper')
+PAPER_KEYS = (
+    'Row of the Paper',
+    'Box AP of the Paper',
+    'Mask AP of the Paper',
+    'mIoU of the Paper',
+    'Multi-Scale mIoU of the Paper',
+)
 
 
 @pytest.fixture(scope='module')
@@ -117,22 +132,30 @@ def test_every_config_has_a_row_on_the_page_of_its_family(rows: dict) -> None:
 def test_the_papers_numbers_are_the_papers(rows: dict, models: dict[str, Model]) -> None:
     for name, model in models.items():
         table, row, box, mask = PAPER.get(name, (None, None, None, None))
+        single = several = None
+        if name in SEGMENTERS:
+            table, (row, single, several) = 5, SEGMENTERS[name]
         place = f'Table {table}, row {row}' if table else None
-        expected = dict(zip(PAPER_KEYS, (place, box, mask), strict=True))
+        expected = dict(zip(PAPER_KEYS, (place, box, mask, single, several), strict=True))
         metadata = {key: model.metadata.data.get(key) for key in PAPER_KEYS}
         assert {key: value and str(value) for key, value in metadata.items()} == expected
         page = {key.lower(): cell for key, cell in rows[name].items()}
         for key, value in expected.items():
             empty = 'none' if key == PAPER_KEYS[0] else EMPTY
             assert page.get(key.lower(), empty) == (value or empty), (name, key)
-    assert set(models) >= set(PAPER)
+    assert set(models) >= {*PAPER, *SEGMENTERS}
 
 
 @pytest.mark.parametrize('file', SHIPPED, ids=lambda file: file.stem)
 def test_what_is_said_of_a_run_is_what_the_config_does(
-    file: Path, rows: dict, models: dict[str, Model]
+    file: Path, rows: dict, models: dict[str, Model], index: ModelIndex
 ) -> None:
+    collections = {part.name: part.metadata.data for part in index.collections}
     config, said = Config.fromfile(file), models[file.stem].metadata.data
+    for data in ('COCO', 'Cityscapes', 'ADE20K'):
+        if f'_{data.lower()}' in file.stem:
+            collection = collections[models[file.stem].in_collection]
+            assert said.get('Training Data', collection['Training Data']) == data
     rounds = config.train_dataloader.dataset.get('times', 1)
     length = config.train_cfg.get('max_epochs', 0) * rounds
     assert said.get('Epochs', 0) == length
@@ -147,10 +170,10 @@ def test_what_is_said_of_a_run_is_what_the_config_does(
 
 def test_only_what_we_measured_is_a_result(rows: dict, models: dict[str, Model]) -> None:
     for name, model in models.items():
-        ours = [cell for key, cell in rows[name].items() if key.startswith('our AP')]
+        ours = [cell for key, cell in rows[name].items() if key.startswith('our ')]
         assert ours
         assert bool(model.results) == any(cell != EMPTY for cell in ours), name
-        if name.endswith(('_coco', '_cityscapes')):
+        if re.search('_(coco|cityscapes|ade20k)', name):
             assert not model.results
 
 

@@ -6,7 +6,7 @@ import pytest
 from mmengine.config import Config
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.data import check_data
+from sn_openmmlab.runs.data.check import check_data
 
 
 @pytest.fixture
@@ -14,6 +14,7 @@ def root(tmp_path: Path) -> Path:
     """A data set with an annotation file and two folders."""
     for folder in ('images', 'labels'):
         (tmp_path / folder).mkdir()
+        (tmp_path / folder / '0.png').touch()
     (tmp_path / 'ann.json').touch()
     return tmp_path
 
@@ -54,6 +55,20 @@ def test_missing_path_is_named(kind: int, wrapper: int, root: Path) -> None:
         check_data(absent, 'train_dataloader')
     assert f'the train_dataloader of the config reads {root / "absent"}, which' in str(caught.value)
     check_data(config(wrapped(datasets(root, 'images')[kind])[wrapper]), 'train_dataloader')
+
+
+@pytest.mark.parametrize('kind', [1, 3, 4, 5])
+@pytest.mark.parametrize('wrapper', range(4))
+@pytest.mark.parametrize('below', ['', 'train/aachen'])
+def test_folder_without_any_file_is_named(kind: int, wrapper: int, below: str, root: Path) -> None:
+    (root / 'bare' / below).mkdir(parents=True)
+    bare = config(wrapped(datasets(root, 'bare')[kind])[wrapper])
+    with pytest.raises(UsageError) as caught:
+        check_data(bare, 'train_dataloader')
+    said = f'the train_dataloader of the config reads {root / "bare"}, which is a folder without'
+    assert said in str(caught.value)
+    (root / 'bare' / below / '0.png').touch()
+    check_data(bare, 'train_dataloader')
 
 
 def test_only_the_loaders_of_the_run_are_checked(root: Path) -> None:
@@ -108,6 +123,15 @@ def test_missing_truth_of_a_metric_is_named(key: str, several: bool, root: Path)
     check_data(settings, 'train_dataloader')
 
 
+def test_folder_without_any_file_is_named_for_a_metric(root: Path) -> None:
+    settings = Config(dict(val_evaluator=dict(type='CocoMetric', seg_prefix=str(root / 'bare'))))
+    (root / 'bare').mkdir()
+    with pytest.raises(UsageError) as caught:
+        check_data(settings, 'val_dataloader')
+    said = f'the val_evaluator of the config reads {root / "bare"}, which is a folder without'
+    assert said in str(caught.value)
+
+
 @pytest.mark.parametrize('metric', ['CityScapesMetric', 'CityscapesMetric'])
 def test_metric_of_cityscapes_needs_its_package(
     metric: str, root: Path, monkeypatch: pytest.MonkeyPatch
@@ -118,8 +142,8 @@ def test_metric_of_cityscapes_needs_its_package(
             val_evaluator=dict(type=metric, seg_prefix=str(root)),
         )
     )
-    monkeypatch.setattr('sn_openmmlab.runs.data.find_spec', lambda name: None)
+    monkeypatch.setattr('sn_openmmlab.runs.data.check.find_spec', lambda name: None)
     with pytest.raises(UsageError, match='pip install cityscapesscripts'):
         check_data(settings, 'val_dataloader')
-    monkeypatch.setattr('sn_openmmlab.runs.data.find_spec', lambda name: name)
+    monkeypatch.setattr('sn_openmmlab.runs.data.check.find_spec', lambda name: name)
     check_data(settings, 'val_dataloader')

@@ -1,0 +1,1 @@
+"""Checking that the data a config names are there and whole, before anything is built."""
