@@ -113,7 +113,8 @@ def test_rows_of_the_paper_start_from_weights_of_their_norm(norm: str, data: str
     config = of_paper(norm, data)
     checkpoint, images = ROWS[norm]
     backbone = config.model.backbone
-    assert backbone.init_cfg == dict(type='Pretrained', checkpoint=checkpoint)
+    kind = 'SNPretrained' if norm == 'sn' else 'Pretrained'
+    assert backbone.init_cfg == dict(type=kind, checkpoint=checkpoint)
     assert config.checkpoint == checkpoint
     processor = config.model.data_preprocessor
     assert (processor.mean, processor.std, processor.bgr_to_rgb) == images
@@ -293,7 +294,7 @@ def test_deeplabs_of_today_are_the_toolboxes_but_for_the_norm(file: Path) -> Non
             # The authors' weights are of the stem with one convolution.
             depth = settings[0]['depth']
             assert settings[0].pop('init_cfg') == dict(
-                type='Pretrained', checkpoint=f'checkpoints/resnet{depth}_sn.pth'
+                type='SNPretrained', checkpoint=f'checkpoints/resnet{depth}_sn.pth'
             )
             assert (settings[0].pop('type'), settings[1].pop('type')) == ('ResNet', 'ResNetV1c')
         assert settings[0] == settings[1], part

@@ -7,7 +7,9 @@ checkpoint = 'checkpoints/resnet50_sn.pth'
 custom_imports = dict(imports=['sn_openmmlab'], allow_failed_imports=False)
 # The base's are frozen.
 norm_cfg = dict(type='SN', requires_grad=True)
-part = dict(norm_cfg=norm_cfg, norm_eval=False, init_cfg=dict(checkpoint=checkpoint))
+part = dict(
+    norm_cfg=norm_cfg, norm_eval=False, init_cfg=dict(type='SNPretrained', checkpoint=checkpoint)
+)
 model = dict(backbone=part, roi_head=dict(shared_head=part))
 # App. D: no weight decay on γ and β; here as in the authors' settings none on λ either.
 optim_wrapper = dict(paramwise_cfg=dict(norm_decay_mult=0.0))

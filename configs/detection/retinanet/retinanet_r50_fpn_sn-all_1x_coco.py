@@ -14,7 +14,7 @@ model = dict(
     backbone=dict(
         norm_cfg=norm_cfg,
         norm_eval=False,
-        init_cfg=dict(type='Pretrained', checkpoint=checkpoint),
+        init_cfg=dict(type='SNPretrained', checkpoint=checkpoint),
     ),
     neck=dict(norm_cfg=norm_cfg),
     bbox_head=dict(norm_cfg=head_norm_cfg),

@@ -6,7 +6,7 @@ norm_cfg = dict(type='GN', num_groups=32)
 checkpoint = 'open-mmlab://detectron/resnet50_gn'
 model = dict(
     data_preprocessor=dict(mean=[103.53, 116.28, 123.675]),
-    backbone=dict(norm_cfg=norm_cfg, init_cfg=dict(checkpoint=checkpoint)),
+    backbone=dict(norm_cfg=norm_cfg, init_cfg=dict(type='Pretrained', checkpoint=checkpoint)),
     decode_head=dict(norm_cfg=norm_cfg),
     auxiliary_head=dict(norm_cfg=norm_cfg),
 )

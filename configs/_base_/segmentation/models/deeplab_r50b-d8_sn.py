@@ -36,7 +36,7 @@ model = dict(
         style='pytorch',
         norm_cfg=norm_cfg,
         norm_eval=False,
-        init_cfg=dict(type='Pretrained', checkpoint=checkpoint),
+        init_cfg=dict(type='SNPretrained', checkpoint=checkpoint),
     ),
     decode_head=dict(
         **head,

@@ -9,7 +9,7 @@ model = dict(
         std=[58.395, 57.12, 57.375],
         bgr_to_rgb=True,
     ),
-    backbone=dict(norm_cfg=norm_cfg, init_cfg=dict(checkpoint=checkpoint)),
+    backbone=dict(norm_cfg=norm_cfg, init_cfg=dict(type='Pretrained', checkpoint=checkpoint)),
     decode_head=dict(norm_cfg=norm_cfg),
     auxiliary_head=dict(norm_cfg=norm_cfg),
 )
