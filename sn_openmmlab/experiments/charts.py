@@ -35,6 +35,26 @@ def draw_ap(groups: Mapping[str, Sequence[Record]], title: str, file: Path) -> N
     figure.savefig(file, dpi=110)
 
 
+def draw_points(groups: Mapping[str, Sequence[float]], label: str, file: Path) -> None:
+    """Draw each value as a point and the mean of each group as a line, a row per group.
+
+    Args:
+        groups: the values by the name of their row, the first on top.
+        label: what the values are.
+        file: where the picture goes.
+    """
+    figure = Figure(figsize=(6, 0.8 + 0.4 * len(groups)), layout='constrained')
+    axes = figure.subplots()
+    for row, values in enumerate(groups.values()):
+        axes.scatter(values, [row] * len(values), s=18, zorder=3)
+        axes.vlines(np.mean(values), row - 0.3, row + 0.3, color='black', linewidth=2)
+    axes.set_yticks(range(len(groups)), groups)
+    axes.set(xlabel=label, xlim=(0, None))
+    axes.invert_yaxis()
+    axes.grid(axis='x', alpha=0.3)
+    figure.savefig(file, dpi=110)
+
+
 def draw_ratios(records: Sequence[Record], parts: Sequence[str], file: Path) -> None:
     """Draw the ratios over the batch size as bars from where they started, all equal.
 

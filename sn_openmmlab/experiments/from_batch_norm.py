@@ -1,0 +1,131 @@
+"""The experiment from BatchNorm to SN: what to fine-tune, and its tables and pictures."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+
+from sn_openmmlab.benchmarks.tables import markdown
+from sn_openmmlab.experiments.charts import draw_points
+from sn_openmmlab.experiments.digit_classifier import ensure_classifier
+from sn_openmmlab.experiments.folders import make_folder
+from sn_openmmlab.experiments.lock import locked
+from sn_openmmlab.experiments.plan import SEEDS, Run
+from sn_openmmlab.experiments.records import Record
+from sn_openmmlab.experiments.summary import AP, by_case, spread
+
+BASE = 'configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py'
+RATIOS = (1 / 3, 0.5, 0.8, 0.95, 1)
+BATCH = 2
+EPOCHS = 1
+_STEPS = EPOCHS * 400 // BATCH
+_METRICS = {'AP': AP, 'AP50': f'{AP}_50', 'AP75': f'{AP}_75'}
+
+
+def fine_tuning_config(classifier: Path) -> Config:
+    """The config that all runs share: the quickstart's, shorter, from a classifier.
+
+    The rate warms up over the first quarter of the steps and falls to a tenth for the last.
+    """
+    config = Config.fromfile(BASE)
+    config.model.backbone.init_cfg = dict(
+        type='SNPretrained', checkpoint=str(classifier), batch_ratio=RATIOS[0]
+    )
+    config.train_cfg.max_epochs = config.max_epochs = EPOCHS
+    config.train_dataloader.batch_size = BATCH
+    warm_up, fall = config.param_scheduler
+    warm_up.end = _STEPS // 4
+    fall.update(by_epoch=False, milestones=[_STEPS * 3 // 4], end=_STEPS)
+    return config
+
+
+def fine_tunings(config: str) -> list[Run]:
+    """Runs of that config, each ratio, frozen BN and random weights, with three seeds.
+
+    They differ in the backbone alone; FPN and heads have SN and start from random weights.
+    """
+    backbone = 'model.backbone'
+    cases: dict[str, dict[str, Any]] = {
+        'scratch': {f'{backbone}.init_cfg': None},
+        'frozen-bn': {
+            f'{backbone}.norm_cfg.type': 'BN',
+            f'{backbone}.norm_cfg.requires_grad': False,
+            f'{backbone}.norm_eval': True,
+        },
+    }
+    for ratio in RATIOS:
+        cases[f'sn-{ratio:.2f}'] = {f'{backbone}.init_cfg.batch_ratio': ratio}
+    return [
+        Run(variant, BATCH, seed, config, {**options, 'randomness.seed': seed})
+        for seed in SEEDS
+        for variant, options in cases.items()
+    ]
+
+
+def prepare(work_dir: Path) -> list[Run]:
+    """Train the classifier and write the config, where they are not there, and return the runs.
+
+    Raises:
+        UsageError: the folder cannot be written or is in use, or holds another classifier.
+    """
+    make_folder(work_dir)
+    classifier, file = work_dir / 'classifier.pth', work_dir / 'fine_tuning.py'
+    config = fine_tuning_config(classifier)
+    with locked(work_dir):
+        print(f'The classifier, {classifier}, is trained first where it is not there.', flush=True)
+        accuracy = ensure_classifier(config.model, classifier)
+        config.dump(file)
+    print(f'It knows {100 * accuracy:.1f} % of the digits of other writers.', flush=True)
+    return fine_tunings(str(file))
+
+
+def title(variant: str) -> str:
+    """What a variant is called in tables and pictures."""
+    kind, _, ratio = variant.partition('-')
+    titles = {'scratch': 'SN from scratch', 'frozen-bn': 'frozen BN'}
+    return titles.get(variant) or f'{kind.upper()}, `bn` at {ratio}'
+
+
+def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:
+    """Every table of the experiment as a Markdown page."""
+    seeds = len({record.seed for record in records})
+    return '\n\n'.join(
+        [
+            '# From BatchNorm to SN: fine-tuning a detector at two images a step',
+            f'{machine["device"]}, threads of each training: {machine["threads"]}, torch '
+            f'{machine["torch"]}; mean ± sample standard deviation over {seeds} seeds.',
+            '## Box AP after the last epoch (%)',
+            _ap_table(records),
+            "## The backbone's importance ratios of `bn`, averaged over its layers",
+            _ratio_table(records),
+        ]
+    )
+
+
+def draw_figures(records: Sequence[Record], folder: Path) -> None:
+    """Draw ``ap.png``: the AP of each seed and their mean, by how the backbone started."""
+    groups = {
+        title(variant).replace('`', ''): [100 * record.metrics[AP][-1] for record in group]
+        for (variant, _), group in by_case(records).items()
+    }
+    draw_points(groups, 'validation box AP (%)', folder / 'ap.png')
+
+
+def _ap_table(records: Sequence[Record]) -> str:
+    rows = []
+    for (variant, _), group in by_case(records).items():
+        last = [[record.metrics[name][-1] for record in group] for name in _METRICS.values()]
+        by_seed = ', '.join(f'{100 * ap:.1f}' for ap in last[0])
+        rows.append([title(variant), *(spread(values, 100) for values in last), by_seed])
+    return markdown(['backbone', *_METRICS, 'AP of each seed'], rows)
+
+
+def _ratio_table(records: Sequence[Record]) -> str:
+    rows = []
+    for (variant, _), group in by_case(records).items():
+        ratios = [record.ratios['backbone'] for record in group if 'backbone' in record.ratios]
+        if ratios:
+            learned = [[part[kind]['bn'] for part in ratios] for kind in ('mean', 'var')]
+            rows.append([title(variant), *(spread(values, digits=3) for values in learned)])
+    return markdown(['backbone', 'w of `bn` at the end', 'w′ of `bn` at the end'], rows)
