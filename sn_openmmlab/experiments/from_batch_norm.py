@@ -16,9 +16,9 @@ from sn_openmmlab.experiments.records import Record
 from sn_openmmlab.experiments.summary import AP, by_case, spread
 
 BASE = 'configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py'
-RATIOS = (1 / 3, 0.5, 0.8, 0.95, 1)
+RATIOS = (1 / 3, 0.6, 0.9, 1)
 BATCH = 2
-EPOCHS = 1
+EPOCHS = 2
 _STEPS = EPOCHS * 400 // BATCH
 _METRICS = {'AP': AP, 'AP50': f'{AP}_50', 'AP75': f'{AP}_75'}
 
@@ -32,7 +32,8 @@ def fine_tuning_config(classifier: Path) -> Config:
     config.model.backbone.init_cfg = dict(
         type='SNPretrained', checkpoint=str(classifier), batch_ratio=RATIOS[0]
     )
-    config.train_cfg.max_epochs = config.max_epochs = EPOCHS
+    config.train_cfg.update(max_epochs=EPOCHS, val_interval=EPOCHS)
+    config.max_epochs = EPOCHS
     config.train_dataloader.batch_size = BATCH
     warm_up, fall = config.param_scheduler
     warm_up.end = _STEPS // 4
