@@ -1,4 +1,4 @@
-"""Turn the authors' checkpoints into ones for the toolboxes, or look whether one fits its model.
+"""Turn checkpoints into ones with SN for the toolboxes, or look whether one fits its model.
 
 python tools/convert_checkpoint.py IN OUT
 python tools/convert_checkpoint.py ENCODER DECODER OUT
@@ -16,6 +16,7 @@ from sn_openmmlab.checkpoints.names import few
 from sn_openmmlab.checkpoints.table import print_table
 from sn_openmmlab.checkpoints.verify import verify
 from sn_openmmlab.checkpoints.writing import check_output, write_checkpoint
+from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO
 from sn_openmmlab.runs.command_line import exit_with_sentence
 
 CONFIGS = Path(__file__).resolve().parents[1] / 'configs'
@@ -30,7 +31,7 @@ def main() -> None:
         return
     *inputs, output = args.files
     check_output(output, inputs)
-    planned = plan_files(inputs, args.keep_classifier)
+    planned = plan_files(inputs, args.keep_classifier, args.batch_ratio)
     for file in planned:
         print(f'{file.path}: {file.plan.title}.')
     if args.dry_run:
@@ -46,7 +47,7 @@ def main() -> None:
 def _read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__.split('\n')[0],
-        usage='%(prog)s [--dry-run] [--keep-classifier] IN OUT\n'
+        usage='%(prog)s [--dry-run] [--keep-classifier] [--batch-ratio RATIO] IN OUT\n'
         '       %(prog)s [--dry-run] ENCODER DECODER OUT\n'
         '       %(prog)s --verify FILE',
     )
@@ -55,8 +56,8 @@ def _read_arguments() -> argparse.Namespace:
         nargs='*',
         type=os.path.expanduser,
         metavar='FILE',
-        help="one of the authors' ImageNet checkpoints, or the encoder and the decoder of their "
-        'ADE20K segmenter; then the file to write',
+        help="one of the authors' ImageNet checkpoints, or of a network with BatchNorm, or the "
+        'encoder and the decoder of their ADE20K segmenter; then the file to write',
     )
     parser.add_argument(
         '--dry-run', action='store_true', help='show what becomes of each weight, write nothing'
@@ -67,18 +68,28 @@ def _read_arguments() -> argparse.Namespace:
         help='write backbone.* and head.fc.*, as MMPretrain names them',
     )
     parser.add_argument(
+        '--batch-ratio',
+        type=float,
+        metavar='RATIO',
+        help=f'from BatchNorm, the importance ratio at which bn starts, above 0 and at most 1 '
+        f'({BATCH_RATIO})',
+    )
+    parser.add_argument(
         '--verify',
         type=os.path.expanduser,
         metavar='FILE',
         help='load a converted file into its model',
     )
     args = parser.parse_args()
-    if args.verify and (args.files or args.dry_run or args.keep_classifier):
+    alone = not (args.files or args.dry_run or args.keep_classifier or args.batch_ratio is not None)
+    if args.verify and not alone:
         parser.error('--verify takes one file and nothing else.')
     if not args.verify and len(args.files) not in (2, 3):
         parser.error(f'give IN OUT or ENCODER DECODER OUT, not {len(args.files)} files.')
     if args.keep_classifier and len(args.files) == 3:
         parser.error('--keep-classifier is for one file: a segmenter has no classifier.')
+    if args.batch_ratio is not None and len(args.files) == 3:
+        parser.error('--batch-ratio is for one file, with BatchNorm.')
     return args
 
 
@@ -86,6 +97,8 @@ def _report(planned: list[PlannedFile], checkpoint: dict, output: str) -> None:
     dropped = [name for file in planned for name in file.plan.dropped]
     if dropped:
         print(f'Dropped {few(dropped)}, which a backbone does not have.')
+    if 'batch_ratio' in checkpoint['meta']:
+        print(f'In its SN layers bn starts at a ratio of {checkpoint["meta"]["batch_ratio"]:g}.')
     print(f'Wrote {len(checkpoint["state_dict"])} weights to {output}.')
 
 

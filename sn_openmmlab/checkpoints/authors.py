@@ -16,7 +16,6 @@ from sn_openmmlab.checkpoints.weights import find_weights
 from sn_openmmlab.errors import UsageError
 
 _COUNTER = 'num_batches_tracked'
-_FEATURES = 2048
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,9 @@ def keep_classifier(plan: Plan) -> Plan:
     if set(parts) != {'weight', 'bias'} or len(plan.dropped) > 2:
         raise UsageError(f'it has no classifier to keep: it is {plan.title}.')
     classes = plan.weights[parts['bias']].numel()
-    expected = {'head.fc.weight': (classes, _FEATURES), 'head.fc.bias': (classes,)}
+    last = [shape for name, shape in plan.expected.items() if name.startswith('layer4.')]
+    features = max(shape[0] for shape in last if shape)
+    expected = {'head.fc.weight': (classes, features), 'head.fc.bias': (classes,)}
     targets = {name: f'head.fc.{part}' for part, name in parts.items()}
     head = make_plan(
         plan.layout, plan.title, plan.weights, targets, expected, lambda _, shape: shape

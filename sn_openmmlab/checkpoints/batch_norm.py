@@ -28,9 +28,11 @@ class BatchNormPlan(Plan):
 
     Attributes:
         controls: by name in the model the control parameters, which nothing in the file becomes.
+        batch_ratio: the importance ratio of ``'bn'`` that they give.
     """
 
     controls: Mapping[str, Sequence[float]]
+    batch_ratio: float
 
     def under(self, prefix: str) -> 'BatchNormPlan':
         controls = {prefix + name: values for name, values in self.controls.items()}
@@ -46,7 +48,9 @@ def has_batch_norm(weights: Mapping[str, Tensor]) -> bool:
     return bool(_batch_norms(weights)) and not any(name.endswith(_CONTROLS) for name in weights)
 
 
-def plan_batch_norm(weights: Mapping[str, Tensor], batch_ratio: float = BATCH_RATIO) -> Plan:
+def plan_batch_norm(
+    weights: Mapping[str, Tensor], batch_ratio: float = BATCH_RATIO
+) -> BatchNormPlan:
     """Return what becomes of a network with BatchNorm as the toolboxes name it.
 
     It needs no model: ``bn1``, ``bn`` and the like become ``sn1``, ``sn``; layers of other names
@@ -75,7 +79,8 @@ def plan_batch_norm(weights: Mapping[str, Tensor], batch_ratio: float = BATCH_RA
     targets = {source: _renamed(name) for name, source in sources.items()}
     plan = make_plan(kind, title, weights, targets, renamed, lambda _, shape: shape)
     names = [_joined(_sn(norm), part) for norm in norms for part in _CONTROLS]
-    return BatchNormPlan(**vars(plan), controls=dict.fromkeys(names, controls))
+    controls = dict.fromkeys(names, controls)
+    return BatchNormPlan(**vars(plan), controls=controls, batch_ratio=batch_ratio)
 
 
 def fill_layers(

@@ -1,18 +1,22 @@
-"""From the authors' files to one checkpoint for the toolboxes."""
+"""From the authors' files, or one with BatchNorm, to one checkpoint for the toolboxes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import Tensor
 
 from sn_openmmlab.checkpoints.authors import keep_classifier, plan_backbone
+from sn_openmmlab.checkpoints.batch_norm import BatchNormPlan, has_batch_norm, plan_batch_norm
 from sn_openmmlab.checkpoints.names import about
 from sn_openmmlab.checkpoints.plans import Plan
 from sn_openmmlab.checkpoints.provenance import provenance
 from sn_openmmlab.checkpoints.safe_loading import read_checkpoint
 from sn_openmmlab.checkpoints.segmenter import PREPROCESSING, plan_decoder, plan_encoder
 from sn_openmmlab.checkpoints.weights import find_weights
+from sn_openmmlab.errors import UsageError
+from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO
 
 
 @dataclass(frozen=True)
@@ -28,17 +32,21 @@ class PlannedFile:
             self.plan.check()
 
 
-def plan_files(files: Sequence[str], classifier: bool = False) -> list[PlannedFile]:
+def plan_files(
+    files: Sequence[str], classifier: bool = False, batch_ratio: float | None = None
+) -> list[PlannedFile]:
     """Read a backbone, or the encoder and the decoder of a segmenter, and plan the conversion.
 
     Args:
         files: one or two, in that order.
         classifier: whether to keep that of the one.
+        batch_ratio: of the one, which has BatchNorm then; None where it may have, for the usual.
 
     Raises:
-        UsageError: a file cannot be read, or its layout is not known.
+        UsageError: a file cannot be read, or its layout is not known; there is a ratio for a file
+            without BatchNorm.
     """
-    planners = [_plan_with_classifier if classifier else plan_backbone]
+    planners = [partial(_plan_network, classifier=classifier, batch_ratio=batch_ratio)]
     if len(files) == 2:
         planners = [plan_encoder, plan_decoder]
     planned = []
@@ -58,11 +66,21 @@ def converted_checkpoint(planned: Sequence[PlannedFile]) -> dict[str, Any]:
     for file in planned:
         file.check()
     meta = provenance([file.path for file in planned], planned[-1].plan.layout)
+    if isinstance(planned[0].plan, BatchNormPlan):
+        meta['batch_ratio'] = planned[0].plan.batch_ratio
     if len(planned) == 2:
         meta['data_preprocessor'] = PREPROCESSING
     state = {name: weight for file in planned for name, weight in file.plan.convert().items()}
     return {'state_dict': state, 'meta': meta}
 
 
-def _plan_with_classifier(weights: Mapping[str, Tensor]) -> Plan:
-    return keep_classifier(plan_backbone(weights))
+def _plan_network(
+    weights: Mapping[str, Tensor], classifier: bool, batch_ratio: float | None
+) -> Plan:
+    if has_batch_norm(weights):
+        plan = plan_batch_norm(weights, BATCH_RATIO if batch_ratio is None else batch_ratio)
+    elif batch_ratio is None:
+        plan = plan_backbone(weights)
+    else:
+        raise UsageError('it has no BatchNorm to give a ratio to: leave out --batch-ratio.')
+    return keep_classifier(plan) if classifier else plan

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sn_openmmlab.checkpoints.batch_norm import BatchNormPlan
 from sn_openmmlab.checkpoints.names import shown
 from sn_openmmlab.checkpoints.plans import Plan
 
@@ -42,6 +43,9 @@ def _summary(plans: Sequence[Plan]) -> str:
 def _rows(plan: Plan) -> Iterator[tuple[str, str, str]]:
     for source, target in plan.pairs.items():
         yield shown(source), target, str(plan.expected[target])
+    if isinstance(plan, BatchNormPlan):
+        for target, values in plan.controls.items():
+            yield f'new: bn at {plan.batch_ratio:g}', target, str((len(values),))
     for source, shape in plan.misfits.items():
         yield shown(source), f'does not fit: {shape} in this layout', _shape(plan, source)
     yield from _left_over(plan, plan.dropped, 'dropped: no part of the model')

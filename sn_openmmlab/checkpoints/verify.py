@@ -8,9 +8,10 @@ from importlib.util import find_spec
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
+from sn_openmmlab.checkpoints.bn_resnet import bn_resnet_depth
 from sn_openmmlab.checkpoints.names import about, few, few_misfits
 from sn_openmmlab.checkpoints.plans import is_usable
-from sn_openmmlab.checkpoints.resnet import SCOPES, depth_of
+from sn_openmmlab.checkpoints.resnet import SCOPES
 from sn_openmmlab.checkpoints.safe_loading import read_checkpoint
 from sn_openmmlab.checkpoints.weights import find_weights
 from sn_openmmlab.errors import UsageError
@@ -68,15 +69,18 @@ def _backbone(state: Mapping[str, Tensor]) -> tuple[str, nn.Module]:
             f'it was not converted, for it has no {prefix}sn1.mean_weight of 2 or 3 numbers.'
         )
     scopes = SCOPES[control.numel()]
-    depth = depth_of(name.removeprefix(prefix) for name in state)
-    model = _resnet_class()(depth=depth, norm_cfg=dict(type='SN', scopes=scopes))
+    depth = bn_resnet_depth(name.removeprefix(prefix) for name in state)
+    width = state[f'{prefix}sn1.weight'].numel() if f'{prefix}sn1.weight' in state else 64
+    model = _resnet_class()(
+        depth=depth, base_channels=width, norm_cfg=dict(type='SN', scopes=scopes)
+    )
     title = f'a ResNet-{depth} with SN of {", ".join(scopes)}'
     if not prefix:
         return title, model
     parts = {'backbone': model}
     classifier = state.get('head.fc.bias')
     if classifier is not None:
-        parts['head'] = nn.ModuleDict({'fc': nn.Linear(2048, classifier.numel())})
+        parts['head'] = nn.ModuleDict({'fc': nn.Linear(model.feat_dim, classifier.numel())})
         title += ' and its classifier'
     return title, nn.ModuleDict(parts)
 

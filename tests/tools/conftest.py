@@ -2,6 +2,7 @@
 
 import json
 import runpy
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -86,6 +87,27 @@ def fail(
             runpy.run_path(str(repo / 'tools' / tool), run_name='__main__')
         assert caught.value.code == 2
         return check_sentence(capsys.readouterr().err)
+
+    return run
+
+
+@pytest.fixture
+def convert(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> Callable[..., tuple[int, str, str]]:
+    """A function that runs tools/convert_checkpoint.py; returns exit code, stdout and stderr."""
+    terminated = signal.getsignal(signal.SIGTERM)
+
+    def run(*args: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, 'argv', ['convert_checkpoint.py', *map(str, args)])
+        try:
+            runpy.run_path(str(repo / 'tools/convert_checkpoint.py'), run_name='__main__')
+            code = 0
+        except SystemExit as error:
+            code = error.code
+        finally:
+            signal.signal(signal.SIGTERM, terminated)
+        return code, *capsys.readouterr()
 
     return run
 

@@ -2,9 +2,6 @@
 
 import hashlib
 import os
-import runpy
-import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,26 +10,6 @@ import pytest
 import torch
 
 from sn_openmmlab import __version__
-
-
-@pytest.fixture
-def tool(repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> Callable:
-    """A function that runs the tool here; returns exit code, stdout and stderr."""
-
-    terminated = signal.getsignal(signal.SIGTERM)
-
-    def run(*args: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, 'argv', ['convert_checkpoint.py', *map(str, args)])
-        try:
-            runpy.run_path(str(repo / 'tools/convert_checkpoint.py'), run_name='__main__')
-            code = 0
-        except SystemExit as error:
-            code = error.code
-        finally:
-            signal.signal(signal.SIGTERM, terminated)
-        return code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture
@@ -72,11 +49,11 @@ def test_backbone_is_converted_and_verified(
 
 
 def test_one_file_serves_backbone_and_c4_head(
-    outlined_file: Callable[[str], Path], tool: Callable, tmp_path: Path
+    outlined_file: Callable[[str], Path], convert: Callable, tmp_path: Path
 ) -> None:
     """As in the C4 configs: three stages in the backbone, the fourth in the head's ResLayer."""
     models = pytest.importorskip('mmdet.registry').MODELS
-    assert tool(outlined_file('resnet50_sn_detectron_c4'), tmp_path / 'out.pth')[0] == 0
+    assert convert(outlined_file('resnet50_sn_detectron_c4'), tmp_path / 'out.pth')[0] == 0
     theirs = torch.load(outlined_file('resnet50_sn_detectron_c4'), weights_only=True)['model']
     part = dict(
         depth=50,
@@ -100,34 +77,34 @@ def test_one_file_serves_backbone_and_c4_head(
 
 
 def test_segmenter_is_converted_and_verified(
-    outlined_file: Callable[[str], Path], tool: Callable, tmp_path: Path
+    outlined_file: Callable[[str], Path], convert: Callable, tmp_path: Path
 ) -> None:
     pytest.importorskip('mmseg')
     output = tmp_path / 'ade20k.pth'
     pair = [outlined_file('ade20k_encoder'), outlined_file('ade20k_decoder')]
-    code, out, _ = tool(*pair, output)
+    code, out, _ = convert(*pair, output)
     assert code == 0
     assert f"{pair[1]}: the decoder of the authors' ADE20K segmenter, with deep" in out
     assert f'Wrote 389 weights to {output}.' in out
-    code, out, _ = tool('--verify', output)
+    code, out, _ = convert('--verify', output)
     assert code == 0
     assert out == (
         f'{output} fits the DeepLab of the paper: no key is missing, none is unexpected.\n'
     )
-    code, _, error = tool(*reversed(pair), output)
+    code, _, error = convert(*reversed(pair), output)
     assert code == 2
     assert error.endswith('give ENCODER DECODER OUT.\n')
     torch.save({'x': Touch(tmp_path / 'ran')}, tmp_path / 'code')
-    code, _, error = tool(pair[0], tmp_path / 'code', output)
+    code, _, error = convert(pair[0], tmp_path / 'code', output)
     assert code == 2
     assert 'could run code' in error
     assert not (tmp_path / 'ran').exists()
 
 
 def test_classifier_is_kept(
-    outlined_file: Callable[[str], Path], tool: Callable, tmp_path: Path
+    outlined_file: Callable[[str], Path], convert: Callable, tmp_path: Path
 ) -> None:
-    code, out, _ = tool('--keep-classifier', outlined_file('resnet50_sn'), tmp_path / 'out.pth')
+    code, out, _ = convert('--keep-classifier', outlined_file('resnet50_sn'), tmp_path / 'out.pth')
     assert code == 0
     assert 'Wrote 373 weights' in out
     state = torch.load(tmp_path / 'out.pth', weights_only=True)['state_dict']
@@ -136,13 +113,13 @@ def test_classifier_is_kept(
 
 
 def test_dry_run_shows_everything_and_writes_nothing(
-    outlined: Callable[[str], dict], tool: Callable, tmp_path: Path
+    outlined: Callable[[str], dict], convert: Callable, tmp_path: Path
 ) -> None:
     checkpoint = outlined('resnet50_sn')
     state = checkpoint['state_dict']
     file = tmp_path / 'in.pth'
     torch.save(checkpoint, file)
-    code, out, error = tool('--dry-run', file, tmp_path / 'out.pth')
+    code, out, error = convert('--dry-run', file, tmp_path / 'out.pth')
     rows = [[cell.strip() for cell in line.strip('│\n').split('│')] for line in out.splitlines()]
     assert (code, error) == (0, '')
     assert ['module.sn1.running_mean', 'sn1.running_mean', '(64,)'] in rows
@@ -157,7 +134,7 @@ def test_dry_run_shows_everything_and_writes_nothing(
     state['module.conv1.weight'] = torch.ones(64, 1, 7, 7)
     state['module.[red]more'] = torch.ones(5)
     torch.save(checkpoint, file)
-    code, out, error = tool('--dry-run', file, tmp_path / 'out.pth')
+    code, out, error = convert('--dry-run', file, tmp_path / 'out.pth')
     rows = [[cell.strip() for cell in line.strip('│\n').split('│')] for line in out.splitlines()]
     assert code == 2
     assert 'lacks layer4.2.sn3.bias' in error
@@ -204,7 +181,7 @@ def bad_files(folder: Path, good: bytes) -> dict[str, str]:
 
 @pytest.mark.parametrize('where', ['only', 'encoder', 'verify'])
 def test_bad_files_are_one_sentence(
-    where: str, small: Path, tool: Callable, tmp_path: Path
+    where: str, small: Path, convert: Callable, tmp_path: Path
 ) -> None:
     folder, output = tmp_path / 'bad', tmp_path / 'out.pth'
     folder.mkdir()
@@ -216,7 +193,7 @@ def test_bad_files_are_one_sentence(
             'encoder': (file, small, output),
             'verify': ('--verify', file),
         }[where]
-        code, out, error = tool(*args)
+        code, out, error = convert(*args)
         assert code == 2, name
         assert error.startswith('error: '), name
         assert message in error
@@ -229,7 +206,7 @@ def test_bad_files_are_one_sentence(
     assert (folder / 'ran').exists(), 'the file would not run code where it is trusted'
 
 
-def test_bad_outputs_are_one_sentence(small: Path, tool: Callable, tmp_path: Path) -> None:
+def test_bad_outputs_are_one_sentence(small: Path, convert: Callable, tmp_path: Path) -> None:
     before = small.read_bytes()
     os.symlink(small, tmp_path / 'link.pth')
     for output, message in (
@@ -238,15 +215,15 @@ def test_bad_outputs_are_one_sentence(small: Path, tool: Callable, tmp_path: Pat
         (tmp_path, 'is a folder: name the file to write in it.'),
         ('/dev/full', 'is not a regular file: name another one to write.'),
     ):
-        assert tool(small, output) == (2, '', f'error: {output} {message}\n')
+        assert convert(small, output) == (2, '', f'error: {output} {message}\n')
     assert small.read_bytes() == before
 
 
 def test_output_that_cannot_be_written(
-    outlined_file: Callable[[str], Path], small: Path, tool: Callable, tmp_path: Path
+    outlined_file: Callable[[str], Path], small: Path, convert: Callable, tmp_path: Path
 ) -> None:
     source = outlined_file('resnet50_sn_8x1')
-    code, _, error = tool(source, small / 'out.pth')
+    code, _, error = convert(source, small / 'out.pth')
     assert code == 2
     assert f'error: {small / "out.pth"} was not written: ' in error
     assert [path.name for path in tmp_path.iterdir()] == ['small.pth']
@@ -279,7 +256,7 @@ def test_terminated_tool_leaves_what_was(
         (['--verify', 'a', '--dry-run'], '--verify takes one file and nothing else.'),
     ],
 )
-def test_wrong_arguments_are_explained(args: list[str], message: str, tool: Callable) -> None:
-    code, _, error = tool(*args)
+def test_wrong_arguments_are_explained(args: list[str], message: str, convert: Callable) -> None:
+    code, _, error = convert(*args)
     assert code == 2
     assert message in error
