@@ -33,7 +33,7 @@ def convert_batch_norm(
     """Turn every BatchNorm of ``module`` into SN, in place, and every SyncBN into SyncSN.
 
     In evaluation the model then computes what it computed, up to the share that the other scopes
-    get; exactly so at ``batch_ratio=1``, where the others learn no ratio either, since a softmax
+    get, and to rounding; at ``batch_ratio=1`` the others learn no ratio either, since a softmax
     that is 0 passes no gradient on.
 
     The layers stay the same objects and only change their class, so that γ, β, the running

@@ -57,7 +57,9 @@ def test_heads_compute_what_the_authors_do(
     config = Config.fromfile(repo / CONFIG).model[name]
     config.norm_cfg.correction = 1
     suffix, channels = HEADS[name]
-    head = models.build(config).eval()
+    # Whatever scope other tests left.
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        head = models.build(config).eval()
     state = plan_decoder(decoder).convert()
     own = {key.removeprefix(f'{name}.'): value for key, value in state.items() if name in key}
     head.load_state_dict(own)
