@@ -3,10 +3,13 @@
 # pixels.
 _base_ = '../detection/faster_rcnn/faster-rcnn_r50_fpn_sn-all_1x_coco.py'
 
+# Nothing of the authors' is loaded, so the variance is that of the paper's Eq. 2. MMEngine takes
+# `_delete_` out of a dict that it has read: each part gets its own.
+norm_cfg = dict(_delete_=True, type='SN')
 channels = 64
 model = dict(
-    backbone=dict(depth=18, frozen_stages=-1, init_cfg=None),
-    neck=dict(in_channels=[64, 128, 256, 512], out_channels=channels),
+    backbone=dict(depth=18, norm_cfg=dict(norm_cfg), frozen_stages=-1, init_cfg=None),
+    neck=dict(norm_cfg=dict(norm_cfg), in_channels=[64, 128, 256, 512], out_channels=channels),
     rpn_head=dict(
         in_channels=channels,
         feat_channels=channels,
@@ -14,7 +17,12 @@ model = dict(
     ),
     roi_head=dict(
         bbox_roi_extractor=dict(out_channels=channels, finest_scale=28),
-        bbox_head=dict(in_channels=channels, conv_out_channels=channels, fc_out_channels=512),
+        bbox_head=dict(
+            norm_cfg=dict(norm_cfg),
+            in_channels=channels,
+            conv_out_channels=channels,
+            fc_out_channels=512,
+        ),
     ),
     train_cfg=dict(
         rpn_proposal=dict(nms_pre=500, max_per_img=200),

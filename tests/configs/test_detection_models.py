@@ -124,7 +124,12 @@ def test_norms_have_the_papers_settings(shipped: Shipped) -> None:
         if isinstance(layer, nn.GroupNorm):
             assert layer.num_groups == groups
         if isinstance(layer, SwitchNorm):
-            assert (layer.correction, layer.momentum, layer.affine) == (0, 0.1, True)
+            assert (layer.momentum, layer.affine) == (0.1, True)
+
+
+def test_variance_is_the_authors_but_in_the_networks_of_our_own(shipped: Shipped) -> None:
+    layers = [layer for layer in shipped.norms('') if isinstance(layer, SwitchNorm)]
+    assert {layer.correction for layer in layers} <= {int(shipped.depth != 'r18')}
 
 
 def test_scopes_leave_out_the_batch_where_the_setting_has_none(shipped: Shipped) -> None:

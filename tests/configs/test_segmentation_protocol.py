@@ -288,7 +288,7 @@ def test_deeplabs_of_today_are_the_toolboxes_but_for_the_norm(file: Path) -> Non
         assert model[key] == theirs[key], key
     for part in ('backbone', 'decode_head', 'auxiliary_head'):
         settings = [dict(config[part]) for config in (model, theirs)]
-        assert settings[0].pop('norm_cfg') == dict(type='SN')
+        assert settings[0].pop('norm_cfg') == dict(type='SN', correction=1)
         assert settings[1].pop('norm_cfg') == dict(type='SyncBN', requires_grad=True)
         if part == 'backbone':
             # The authors' weights are of the stem with one convolution.

@@ -5,8 +5,9 @@ _base_ = './faster-rcnn_r50_c4_bn-frozen_4xb3-120k_coco.py'
 checkpoint = 'checkpoints/resnet50_sn.pth'
 
 custom_imports = dict(imports=['sn_openmmlab'], allow_failed_imports=False)
-# The base's are frozen.
-norm_cfg = dict(type='SN', requires_grad=True)
+# The base's are frozen. The variance of an instance divides by HW - 1, as where the weights are
+# from.
+norm_cfg = dict(type='SN', correction=1, requires_grad=True)
 part = dict(
     norm_cfg=norm_cfg, norm_eval=False, init_cfg=dict(type='SNPretrained', checkpoint=checkpoint)
 )

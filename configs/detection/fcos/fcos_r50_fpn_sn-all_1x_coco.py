@@ -11,7 +11,7 @@ checkpoint = 'checkpoints/resnet50_sn.pth'
 # The base's are frozen.
 norm_cfg = dict(_base_.norm_cfg, requires_grad=True)
 # The levels of the FPN share the head's layers, and no running average fits them all: no bn there.
-head_norm_cfg = dict(type='SN', scopes=('in', 'ln'))
+head_norm_cfg = dict(_base_.norm_cfg, scopes=('in', 'ln'))
 model = dict(
     data_preprocessor=dict(
         mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375], bgr_to_rgb=True

@@ -9,7 +9,7 @@ checkpoint = 'checkpoints/resnet50_sn.pth'
 
 norm_cfg = _base_.norm_cfg
 # The levels of the FPN share the head's layers, and no running average fits them all: no bn there.
-head_norm_cfg = dict(type='SN', scopes=('in', 'ln'))
+head_norm_cfg = dict(_base_.norm_cfg, scopes=('in', 'ln'))
 model = dict(
     backbone=dict(
         norm_cfg=norm_cfg,

@@ -2,11 +2,12 @@
 # were trained on: BGR with Detectron's means, not scaled.
 _base_ = './deeplab_r50b-d8_sn.py'
 
-norm_cfg = dict(type='GN', num_groups=32)
+# MMEngine takes `_delete_` out of a dict that it has read: each part gets its own.
+norm_cfg = dict(_delete_=True, type='GN', num_groups=32)
 checkpoint = 'open-mmlab://detectron/resnet50_gn'
 model = dict(
     data_preprocessor=dict(mean=[103.53, 116.28, 123.675]),
-    backbone=dict(norm_cfg=norm_cfg, init_cfg=dict(type='Pretrained', checkpoint=checkpoint)),
-    decode_head=dict(norm_cfg=norm_cfg),
-    auxiliary_head=dict(norm_cfg=norm_cfg),
+    backbone=dict(norm_cfg=dict(norm_cfg), init_cfg=dict(type='Pretrained', checkpoint=checkpoint)),
+    decode_head=dict(norm_cfg=dict(norm_cfg)),
+    auxiliary_head=dict(norm_cfg=dict(norm_cfg)),
 )

@@ -1,7 +1,8 @@
 # The rival with BN over all GPUs, from torchvision's ImageNet weights and on their images.
 _base_ = './deeplab_r50b-d8_sn.py'
 
-norm_cfg = dict(type='SyncBN')
+# MMEngine takes `_delete_` out of a dict that it has read: each part gets its own.
+norm_cfg = dict(_delete_=True, type='SyncBN')
 checkpoint = 'torchvision://resnet50'
 model = dict(
     data_preprocessor=dict(
@@ -9,7 +10,7 @@ model = dict(
         std=[58.395, 57.12, 57.375],
         bgr_to_rgb=True,
     ),
-    backbone=dict(norm_cfg=norm_cfg, init_cfg=dict(type='Pretrained', checkpoint=checkpoint)),
-    decode_head=dict(norm_cfg=norm_cfg),
-    auxiliary_head=dict(norm_cfg=norm_cfg),
+    backbone=dict(norm_cfg=dict(norm_cfg), init_cfg=dict(type='Pretrained', checkpoint=checkpoint)),
+    decode_head=dict(norm_cfg=dict(norm_cfg)),
+    auxiliary_head=dict(norm_cfg=dict(norm_cfg)),
 )
