@@ -105,4 +105,7 @@ def _report(planned: list[PlannedFile], checkpoint: dict, output: str) -> None:
 if __name__ == '__main__':
     # Without this, a terminated run would leave its unfinished file behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # Without this, `| head` would end it with a traceback. There is no such signal on Windows.
+    if hasattr(signal, 'SIGPIPE'):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     exit_with_sentence(main)

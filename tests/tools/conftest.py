@@ -96,7 +96,7 @@ def convert(
     repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> Callable[..., tuple[int, str, str]]:
     """A function that runs tools/convert_checkpoint.py; returns exit code, stdout and stderr."""
-    terminated = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGPIPE)}
 
     def run(*args: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, 'argv', ['convert_checkpoint.py', *map(str, args)])
@@ -106,7 +106,8 @@ def convert(
         except SystemExit as error:
             code = error.code
         finally:
-            signal.signal(signal.SIGTERM, terminated)
+            for number, handler in before.items():
+                signal.signal(number, handler)
         return code, *capsys.readouterr()
 
     return run

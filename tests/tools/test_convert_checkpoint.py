@@ -2,6 +2,9 @@
 
 import hashlib
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,6 +102,25 @@ def test_segmenter_is_converted_and_verified(
     assert code == 2
     assert 'could run code' in error
     assert not (tmp_path / 'ran').exists()
+
+
+@pytest.mark.parametrize('option', [(), ('--dry-run',)])
+def test_reader_of_the_output_may_leave(
+    option: tuple[str, ...],
+    repo: Path,
+    outlined_file: Callable[[str], Path],
+    tool_env: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    tool = [sys.executable, repo / 'tools/convert_checkpoint.py', *option]
+    files = [outlined_file('resnet50_sn'), tmp_path / 'out.pth']
+    done = subprocess.run([*tool, *files], env=tool_env, stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert done.returncode == -signal.SIGPIPE
+    assert done.stderr == b''
+    assert {file.name for file in tmp_path.iterdir()} <= {'out.pth'}
 
 
 def test_classifier_is_kept(
