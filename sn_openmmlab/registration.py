@@ -5,8 +5,8 @@ It also lets torch read mmengine's checkpoints.
 
 from mmengine.registry import MODELS, WEIGHT_INITIALIZERS
 
+from sn_openmmlab.checkpoints.files.safe_globals import allow_mmengine_checkpoints
 from sn_openmmlab.checkpoints.pretrained import SNPretrained
-from sn_openmmlab.checkpoints.safe_globals import allow_mmengine_checkpoints
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 

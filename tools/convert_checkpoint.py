@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 from sn_openmmlab.checkpoints.convert import PlannedFile, converted_checkpoint, plan_files
+from sn_openmmlab.checkpoints.files.writing import check_output, write_checkpoint
 from sn_openmmlab.checkpoints.names import few
 from sn_openmmlab.checkpoints.table import print_table
 from sn_openmmlab.checkpoints.verify import verify
-from sn_openmmlab.checkpoints.writing import check_output, write_checkpoint
 from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO
 from sn_openmmlab.runs.command_line import exit_with_sentence
 

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from sn_openmmlab.analysis.report import find_runs, newest_checkpoint, write_report
-from sn_openmmlab.checkpoints.safe_loading import load_safely
+from sn_openmmlab.checkpoints.files.safe_loading import load_safely
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs import config as configs
 from sn_openmmlab.runs import runner as runners

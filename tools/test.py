@@ -5,8 +5,8 @@ python tools/test.py CONFIG CHECKPOINT
 
 from mmengine.runner import CheckpointLoader
 
+from sn_openmmlab.checkpoints.files.safe_loading import load_safely
 from sn_openmmlab.checkpoints.fit import check_fit
-from sn_openmmlab.checkpoints.safe_loading import load_safely
 from sn_openmmlab.runs import config as configs
 from sn_openmmlab.runs import runner as runners
 from sn_openmmlab.runs.command_line import (

@@ -1,1 +1,1 @@
-"""Checkpoint files: reading them without running what they may hold."""
+"""Turning checkpoints into ones with SN, in files or while loading, and holding them to models."""

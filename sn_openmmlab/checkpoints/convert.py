@@ -7,14 +7,14 @@ from typing import Any
 
 from torch import Tensor
 
-from sn_openmmlab.checkpoints.authors import keep_classifier, plan_backbone
-from sn_openmmlab.checkpoints.batch_norm import BatchNormPlan, has_batch_norm, plan_batch_norm
+from sn_openmmlab.checkpoints.files.provenance import provenance
+from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
+from sn_openmmlab.checkpoints.files.weights import find_weights
 from sn_openmmlab.checkpoints.names import about
-from sn_openmmlab.checkpoints.plans import Plan
-from sn_openmmlab.checkpoints.provenance import provenance
-from sn_openmmlab.checkpoints.safe_loading import read_checkpoint
-from sn_openmmlab.checkpoints.segmenter import PREPROCESSING, plan_decoder, plan_encoder
-from sn_openmmlab.checkpoints.weights import find_weights
+from sn_openmmlab.checkpoints.plans.authors import keep_classifier, plan_backbone
+from sn_openmmlab.checkpoints.plans.batch_norm import BatchNormPlan, has_batch_norm, plan_batch_norm
+from sn_openmmlab.checkpoints.plans.plan import Plan
+from sn_openmmlab.checkpoints.plans.segmenter import PREPROCESSING, plan_decoder, plan_encoder
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO
 

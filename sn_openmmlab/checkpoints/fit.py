@@ -17,7 +17,8 @@ def check_fit(model: nn.Module, checkpoint: Mapping[str, Any], source: str) -> N
 
     Args:
         model: bare, or wrapped for distribution or test-time augmentation.
-        checkpoint: as :func:`~sn_openmmlab.checkpoints.safe_loading.read_checkpoint` gives it.
+        checkpoint: what :func:`~sn_openmmlab.checkpoints.files.safe_loading.read_checkpoint`
+            gives.
         source: the name of the checkpoint in the message.
 
     Raises:

@@ -11,13 +11,13 @@ from mmengine.runner.checkpoint import load_state_dict
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from sn_openmmlab.checkpoints.authors import to_toolbox
-from sn_openmmlab.checkpoints.batch_norm import fill_layers
-from sn_openmmlab.checkpoints.fetching import fetch_checkpoint
-from sn_openmmlab.checkpoints.layouts import bare
+from sn_openmmlab.checkpoints.files.fetching import fetch_checkpoint
+from sn_openmmlab.checkpoints.files.weights import find_weights
 from sn_openmmlab.checkpoints.names import few, few_misfits
-from sn_openmmlab.checkpoints.resnet import SCOPES
-from sn_openmmlab.checkpoints.weights import find_weights
+from sn_openmmlab.checkpoints.plans.authors import to_toolbox
+from sn_openmmlab.checkpoints.plans.batch_norm import fill_layers
+from sn_openmmlab.checkpoints.plans.layouts import bare
+from sn_openmmlab.checkpoints.plans.resnet import SCOPES
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO
 from sn_openmmlab.layers.switch_norm import SwitchNorm

@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sn_openmmlab.checkpoints.batch_norm import BatchNormPlan
 from sn_openmmlab.checkpoints.names import shown
-from sn_openmmlab.checkpoints.plans import Plan
+from sn_openmmlab.checkpoints.plans.batch_norm import BatchNormPlan
+from sn_openmmlab.checkpoints.plans.plan import Plan
 
 _WIDEST = 1000
 

@@ -8,12 +8,12 @@ from importlib.util import find_spec
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
-from sn_openmmlab.checkpoints.bn_resnet import bn_resnet_depth
+from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
+from sn_openmmlab.checkpoints.files.weights import find_weights
 from sn_openmmlab.checkpoints.names import about, few, few_misfits
-from sn_openmmlab.checkpoints.plans import is_usable
-from sn_openmmlab.checkpoints.resnet import SCOPES
-from sn_openmmlab.checkpoints.safe_loading import read_checkpoint
-from sn_openmmlab.checkpoints.weights import find_weights
+from sn_openmmlab.checkpoints.plans.bn_resnet import bn_resnet_depth
+from sn_openmmlab.checkpoints.plans.plan import is_usable
+from sn_openmmlab.checkpoints.plans.resnet import SCOPES
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.config import TOOLBOXES, read_config
 

@@ -11,8 +11,8 @@ from mmengine.model import initialize
 from mmengine.registry import MODELS, init_default_scope
 from torch import Tensor, nn
 
-from sn_openmmlab.checkpoints.safe_loading import read_checkpoint
-from sn_openmmlab.checkpoints.writing import write_checkpoint
+from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
+from sn_openmmlab.checkpoints.files.writing import write_checkpoint
 from sn_openmmlab.demo.crops import digit_crops
 from sn_openmmlab.errors import UsageError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from mmengine.registry import DefaultScope
 
-from sn_openmmlab.checkpoints.layouts import LAYOUTS
+from sn_openmmlab.checkpoints.plans.layouts import LAYOUTS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.runs.config import read_config
 

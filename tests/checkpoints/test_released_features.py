@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from sn_openmmlab.checkpoints.authors import to_toolbox
+from sn_openmmlab.checkpoints.plans.authors import to_toolbox
 
 SCOPES = {'resnet50_sn': ('in', 'ln', 'bn'), 'resnet50_sn_8x1': ('in', 'ln')}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from sn_openmmlab.checkpoints.authors import keep_classifier, plan_backbone, to_toolbox
+from sn_openmmlab.checkpoints.plans.authors import keep_classifier, plan_backbone, to_toolbox
 from sn_openmmlab.checkpoints.verify import verify
 from sn_openmmlab.errors import UsageError
 

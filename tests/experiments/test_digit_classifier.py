@@ -7,7 +7,7 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
 
-from sn_openmmlab.checkpoints.safe_loading import read_checkpoint
+from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.experiments import digit_classifier
 from sn_openmmlab.experiments.digit_classifier import Training, ensure_classifier

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from sn_openmmlab.checkpoints.writing import check_output, write_checkpoint
+from sn_openmmlab.checkpoints.files.writing import check_output, write_checkpoint
 from sn_openmmlab.errors import UsageError
 
 NEW = {'state_dict': {'layer.weight': torch.arange(3.0)}}

@@ -14,7 +14,7 @@ from mmengine.logging import HistoryBuffer
 from mmengine.optim import OneCycleParamScheduler
 from mmengine.runner import CheckpointLoader
 
-from sn_openmmlab.checkpoints.safe_globals import SAFE_GLOBALS
+from sn_openmmlab.checkpoints.files.safe_globals import SAFE_GLOBALS
 
 DTYPES = '?bhilqBHILQefd'
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from mmengine.runner import checkpoint as mmengine_checkpoint
 
-from sn_openmmlab.checkpoints.fetching import fetch_checkpoint
+from sn_openmmlab.checkpoints.files.fetching import fetch_checkpoint
 from sn_openmmlab.errors import UsageError
 
 SWITCHES = ('TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD')

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sn_openmmlab.checkpoints.batch_norm import plan_batch_norm
-from sn_openmmlab.checkpoints.bn_resnet import bn_resnet_depth, is_resnet
+from sn_openmmlab.checkpoints.plans.batch_norm import plan_batch_norm
+from sn_openmmlab.checkpoints.plans.bn_resnet import bn_resnet_depth, is_resnet
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from sn_openmmlab.checkpoints.names import few, few_misfits
-from sn_openmmlab.checkpoints.resnet import Shape
+from sn_openmmlab.checkpoints.plans.resnet import Shape
 from sn_openmmlab.errors import UsageError
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from sn_openmmlab.checkpoints.safe_loading import check_resumable, read_checkpoint
+from sn_openmmlab.checkpoints.files.safe_loading import check_resumable, read_checkpoint
 from sn_openmmlab.errors import UsageError
 
 Malicious = Callable[[str, bool], tuple[Path, Path]]
@@ -21,7 +21,7 @@ LOAD_THROUGH_MMENGINE = """
 import functools, http.server, json, sys, threading
 from mmengine.model import BaseModel
 from mmengine.runner import CheckpointLoader, Runner, load_checkpoint
-from sn_openmmlab.checkpoints.safe_loading import load_safely
+from sn_openmmlab.checkpoints.files.safe_loading import load_safely
 
 class Empty(BaseModel):
     def forward(self, inputs):
@@ -64,7 +64,7 @@ from mmengine.model import BaseModel
 from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 import sn_openmmlab
-from sn_openmmlab.checkpoints.safe_loading import load_safely
+from sn_openmmlab.checkpoints.files.safe_loading import load_safely
 
 class Line(BaseModel):
     def __init__(self):

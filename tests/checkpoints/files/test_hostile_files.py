@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from sn_openmmlab.checkpoints.authors import to_toolbox
-from sn_openmmlab.checkpoints.safe_loading import read_checkpoint
+from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
+from sn_openmmlab.checkpoints.plans.authors import to_toolbox
 from sn_openmmlab.errors import UsageError
 
 

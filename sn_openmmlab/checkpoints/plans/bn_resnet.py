@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from torch import Tensor
 
-from sn_openmmlab.checkpoints.resnet import Shape
+from sn_openmmlab.checkpoints.plans.resnet import Shape
 
 _PARTS = ('weight', 'bias', 'running_mean', 'running_var')
 _BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}

@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from sn_openmmlab.checkpoints.authors import keep_classifier, plan_backbone, to_toolbox
-from sn_openmmlab.checkpoints.safe_loading import read_checkpoint
-from sn_openmmlab.checkpoints.weights import find_weights
+from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
+from sn_openmmlab.checkpoints.files.weights import find_weights
+from sn_openmmlab.checkpoints.plans.authors import keep_classifier, plan_backbone, to_toolbox
 from sn_openmmlab.errors import UsageError
 
 # Layout file → its name, how a name in it starts and what the stages are called.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from sn_openmmlab.checkpoints.names import few
-from sn_openmmlab.checkpoints.resnet import Shape, resnet_shapes
+from sn_openmmlab.checkpoints.plans.resnet import Shape, resnet_shapes
 from sn_openmmlab.errors import UsageError
 
 _DETECTOR = re.compile(r'(RPN|Box_Head|Box_Outs|Mask_Head|Mask_Outs|Keypoint_\w+)\.')

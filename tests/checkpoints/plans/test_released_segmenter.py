@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from sn_openmmlab.checkpoints.convert import converted_checkpoint, plan_files
-from sn_openmmlab.checkpoints.segmenter import plan_decoder, plan_encoder
+from sn_openmmlab.checkpoints.plans.segmenter import plan_decoder, plan_encoder
 from sn_openmmlab.errors import UsageError
 
 CONFIG = 'configs/segmentation/deeplab/deeplab_r50b-d8_sn_8xb2-100k_ade20k-450x450.py'

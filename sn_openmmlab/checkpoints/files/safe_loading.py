@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from mmengine.runner import CheckpointLoader
 
-from sn_openmmlab.checkpoints.safe_globals import allow_mmengine_checkpoints
+from sn_openmmlab.checkpoints.files.safe_globals import allow_mmengine_checkpoints
 from sn_openmmlab.errors import UsageError
 
 

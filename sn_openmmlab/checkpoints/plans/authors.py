@@ -8,11 +8,11 @@ from typing import Any
 
 from torch import Tensor
 
-from sn_openmmlab.checkpoints.layouts import recognise
+from sn_openmmlab.checkpoints.files.weights import find_weights
 from sn_openmmlab.checkpoints.names import shown
-from sn_openmmlab.checkpoints.plans import Plan, make_plan
-from sn_openmmlab.checkpoints.resnet import SCOPES, Shape, depth_of, resnet_shapes
-from sn_openmmlab.checkpoints.weights import find_weights
+from sn_openmmlab.checkpoints.plans.layouts import recognise
+from sn_openmmlab.checkpoints.plans.plan import Plan, make_plan
+from sn_openmmlab.checkpoints.plans.resnet import SCOPES, Shape, depth_of, resnet_shapes
 from sn_openmmlab.errors import UsageError
 
 _COUNTER = 'num_batches_tracked'

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from sn_openmmlab.checkpoints.bn_resnet import bn_resnet_depth, bn_resnet_shapes, is_resnet
-from sn_openmmlab.checkpoints.layouts import bare
 from sn_openmmlab.checkpoints.names import few, shown
-from sn_openmmlab.checkpoints.plans import Plan, make_plan
-from sn_openmmlab.checkpoints.resnet import SCOPES, Shape
+from sn_openmmlab.checkpoints.plans.bn_resnet import bn_resnet_depth, bn_resnet_shapes, is_resnet
+from sn_openmmlab.checkpoints.plans.layouts import bare
+from sn_openmmlab.checkpoints.plans.plan import Plan, make_plan
+from sn_openmmlab.checkpoints.plans.resnet import SCOPES, Shape
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO, start_controls
 from sn_openmmlab.layers.switch_norm import SwitchNorm

@@ -8,7 +8,7 @@ from typing import Any
 
 from mmengine.runner import CheckpointLoader
 
-from sn_openmmlab.checkpoints.safe_loading import read_checkpoint
+from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
 from sn_openmmlab.errors import UsageError
 
 _FORCED, _FORBIDDEN = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'
@@ -19,7 +19,7 @@ def fetch_checkpoint(source: str | os.PathLike, map_location: Any = 'cpu') -> di
 
     Raises:
         UsageError: it cannot be had, or see
-            :func:`~sn_openmmlab.checkpoints.safe_loading.read_checkpoint`.
+            :func:`~sn_openmmlab.checkpoints.files.safe_loading.read_checkpoint`.
     """
     source = os.fspath(source)
     if '://' not in source:

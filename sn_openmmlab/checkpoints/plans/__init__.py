@@ -1,0 +1,1 @@
+"""What becomes of each weight of a file, by the layout that the file has."""
