@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from sn_openmmlab.checkpoints.convert import PlannedFile, converted_checkpoint, plan_files
 from sn_openmmlab.checkpoints.files.writing import check_output, write_checkpoint
@@ -21,6 +22,9 @@ from sn_openmmlab.runs.command_line import exit_with_sentence
 
 CONFIGS = Path(__file__).resolve().parents[1] / 'configs'
 SEGMENTER = CONFIGS / 'segmentation/deeplab/deeplab_r50b-d8_sn_8xb2-100k_ade20k-450x450.py'
+
+# Of these Windows has no SIGHUP.
+_ENDING = [ending for ending in signal.Signals if ending.name in ('SIGINT', 'SIGTERM', 'SIGHUP')]
 
 
 def main() -> None:
@@ -85,7 +89,9 @@ def _read_arguments() -> argparse.Namespace:
     if args.verify and not alone:
         parser.error('--verify takes one file and nothing else.')
     if not args.verify and len(args.files) not in (2, 3):
-        parser.error(f'give IN OUT or ENCODER DECODER OUT, not {len(args.files)} files.')
+        parser.error(
+            f'give IN OUT or ENCODER DECODER OUT: two or three files, not {len(args.files)}.'
+        )
     if args.keep_classifier and len(args.files) == 3:
         parser.error('--keep-classifier is for one file: a segmenter has no classifier.')
     if args.batch_ratio is not None and len(args.files) == 3:
@@ -102,9 +108,22 @@ def _report(planned: list[PlannedFile], checkpoint: dict, output: str) -> None:
     print(f'Wrote {len(checkpoint["state_dict"])} weights to {output}.')
 
 
+def _leave(number: int, _: object) -> NoReturn:
+    # A closed terminal signals more than once; the cleaning must not be cut short.
+    for ending in _ENDING:
+        signal.signal(ending, lambda *_: None)
+    sys.exit(128 + number)
+
+
 if __name__ == '__main__':
-    # Without this, a terminated run would leave its unfinished file behind.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # Without this, a run that is ended would leave its unfinished file behind, or a traceback.
+    for ending in _ENDING:
+        # `nohup` ignores one.
+        if signal.getsignal(ending) is not signal.SIG_IGN:
+            signal.signal(ending, _leave)
+    # A name of a file may be any bytes.
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors='backslashreplace')
     # Without this, `| head` would end it with a traceback. There is no such signal on Windows.
     if hasattr(signal, 'SIGPIPE'):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)

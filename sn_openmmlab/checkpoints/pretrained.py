@@ -1,10 +1,9 @@
 """The weight initializer ``SNPretrained``: any ResNet with SN, or any network with BatchNorm."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import torch
 from mmengine.logging import print_log
 from mmengine.model import PretrainedInit, is_model_wrapper, update_init_info
 from mmengine.runner.checkpoint import load_state_dict
@@ -12,11 +11,13 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from sn_openmmlab.checkpoints.files.fetching import fetch_checkpoint
+from sn_openmmlab.checkpoints.files.provenance import recorded_scopes
 from sn_openmmlab.checkpoints.files.weights import find_weights
 from sn_openmmlab.checkpoints.names import few, few_misfits
 from sn_openmmlab.checkpoints.plans.authors import to_toolbox
 from sn_openmmlab.checkpoints.plans.batch_norm import fill_layers
-from sn_openmmlab.checkpoints.plans.layouts import bare
+from sn_openmmlab.checkpoints.plans.layouts import bare, bare_names
+from sn_openmmlab.checkpoints.plans.plan import check_usable
 from sn_openmmlab.checkpoints.plans.resnet import SCOPES
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO
@@ -32,9 +33,9 @@ class SNPretrained(PretrainedInit):
 
     The checkpoint is one of the authors' ImageNet ResNets in any layout that they were released
     in, one that was trained with the module's own layers, or one of the same network with
-    BatchNorm. Where the module has no SN, it does what mmengine's ``Pretrained`` does. Files are
-    read without running what they may hold. Weights that the module does not have are left out,
-    as a classifier's; mmengine's log names them, and what the checkpoint lacks.
+    BatchNorm. Where the module has no SN, nothing is converted. Files are read without running
+    what they may hold. Weights that the module does not have are left out, as a classifier's;
+    mmengine's log names them, and what the checkpoint lacks.
 
     Args:
         checkpoint: a file, an address, or what mmengine knows besides, as
@@ -48,8 +49,11 @@ class SNPretrained(PretrainedInit):
     Raises:
         UsageError: on the call. The checkpoint cannot be read; it leaves convolutions or norm
             layers of the module as they are, has weights of other shapes for them, or has blocks
-            that the module lacks; a layer whose scopes lack ``'bn'`` would take over a BatchNorm;
-            a later ``init_cfg`` of the module would overwrite the weights.
+            that the module lacks, or γ and β for layers that have none; it has a weight twice,
+            one that is not finite or no dense tensor of floating point, or a negative variance;
+            its SN mixes other scopes, as far as that is known; a layer whose scopes lack ``'bn'``
+            would take over a BatchNorm; a later ``init_cfg`` of the module would overwrite the
+            weights.
     """
 
     def __init__(
@@ -68,6 +72,8 @@ class SNPretrained(PretrainedInit):
         try:
             weights = _weights_for(module, checkpoint, self.prefix, self.batch_ratio)
             _check_filled(module, weights)
+            _check_others(module, weights)
+            _check_values(module, weights)
         except UsageError as error:
             raise UsageError(
                 f'{self.checkpoint} cannot start {type(module).__name__}: {error}'
@@ -82,10 +88,11 @@ class SNPretrained(PretrainedInit):
 def _check_order(module: nn.Module) -> None:
     """mmengine puts its own ``Pretrained`` last; this one has to be there."""
     cfgs = getattr(module, 'init_cfg', None)
-    last = cfgs[-1]['type'] if isinstance(cfgs, list | tuple) and cfgs else SNPretrained
-    if last not in (SNPretrained, SNPretrained.__name__):
+    types = [cfg['type'] for cfg in cfgs] if isinstance(cfgs, list | tuple) else []
+    ours = [kind in (SNPretrained, SNPretrained.__name__) for kind in types]
+    if any(ours) and not ours[-1]:
         raise UsageError(
-            f'the init_cfg of {type(module).__name__} has {last} after SNPretrained and would '
+            f'the init_cfg of {type(module).__name__} has {types[-1]} after SNPretrained and would '
             'overwrite its weights: put SNPretrained last.'
         )
 
@@ -104,30 +111,43 @@ def _weights_for(
     module: nn.Module, checkpoint: Mapping[str, Any], prefix: str | None, batch_ratio: float
 ) -> dict[str, Tensor]:
     weights = _part(find_weights(checkpoint), module, prefix)
+    scopes = recorded_scopes(checkpoint)
     layers = {name: m for name, m in module.named_modules() if isinstance(m, SwitchNorm)}
     controls = any(name.endswith('.mean_weight') for name in weights)
     if not layers:
         return weights
     of_authors = controls and not _are_own(weights, layers)
-    weights = to_toolbox(weights).state_dict if of_authors else weights
-    _check_scopes(layers, weights, of_authors)
+    weights = to_toolbox(weights) if of_authors else weights
+    for name, layer in layers.items():
+        if (control := weights.get(f'{name}.mean_weight')) is not None:
+            number = control.numel()
+            _check_scopes(name, layer, number, SCOPES.get(number) if of_authors else scopes)
     return fill_layers(layers, weights, batch_ratio)
 
 
 def _part(
     weights: Mapping[str, Tensor], module: nn.Module, prefix: str | None
 ) -> dict[str, Tensor]:
-    weights = {bare(name): weight for name, weight in weights.items()}
-    if prefix is None:
-        names = module.state_dict().keys()
-        nested = {name.removeprefix('backbone.') for name in weights.keys() - names}
-        prefix = 'backbone.' if names.isdisjoint(weights) and names & nested else ''
+    weights = {name: weights[source] for name, source in bare_names(weights).items()}
+    prefix = _found_prefix(weights, module) if prefix is None else bare(prefix)
     if prefix and not prefix.endswith('.'):
         prefix += '.'
     part = {name: weight for name, weight in weights.items() if name.startswith(prefix)}
     if not part:
         raise UsageError(f'no weight in it starts with {prefix}, as {few(weights)} show.')
     return {name.removeprefix(prefix): weight for name, weight in part.items()}
+
+
+def _found_prefix(weights: Mapping[str, Tensor], module: nn.Module) -> str:
+    names = module.state_dict().keys()
+    nested = {name.removeprefix('backbone.') for name in weights.keys() - names} & names
+    twice = sorted(nested & weights.keys())
+    if twice:
+        raise UsageError(
+            f'it has {few(twice)} with and without backbone. before it: say by prefix which to '
+            "load, 'backbone.' or ''."
+        )
+    return 'backbone.' if nested and names.isdisjoint(weights) else ''
 
 
 def _are_own(weights: Mapping[str, Tensor], layers: Iterable[str]) -> bool:
@@ -137,22 +157,15 @@ def _are_own(weights: Mapping[str, Tensor], layers: Iterable[str]) -> bool:
     )
 
 
-def _check_scopes(
-    layers: Mapping[str, SwitchNorm], weights: Mapping[str, Tensor], of_authors: bool
-) -> None:
-    for name, layer in layers.items():
-        control = weights.get(f'{name}.mean_weight')
-        if control is None:
-            continue
-        number, advice = control.numel(), 'the scopes that it was trained with'
-        fits = number == len(layer.scopes)
-        if of_authors:
-            fits, advice = layer.scopes == SCOPES[number], f'scopes={SCOPES[number]}'
-        if not fits:
-            raise UsageError(
-                f'it mixes {number} scopes, but the SN layer {name} mixes '
-                f'{", ".join(layer.scopes)}: set {advice} in its norm_cfg.'
-            )
+def _check_scopes(name: str, layer: SwitchNorm, number: int, scopes: Sequence[str] | None) -> None:
+    """Hold the scopes of a layer against how many there are, and which, where that is known."""
+    if layer.scopes == tuple(scopes) if scopes else len(layer.scopes) == number:
+        return
+    advice = f'scopes={tuple(scopes)}' if scopes else 'the scopes that it was trained with'
+    raise UsageError(
+        f'it mixes {", ".join(scopes) if scopes else f"{number} scopes"}, but the SN layer {name} '
+        f'mixes {", ".join(layer.scopes)}: set {advice} in its norm_cfg.'
+    )
 
 
 def _check_filled(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
@@ -172,12 +185,26 @@ def _check_filled(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
         raise UsageError(f'it lacks {few(missing)}{_without(weights, own)}.')
     if misfits:
         raise UsageError(f'it has {few_misfits(misfits)}.')
-    more = [name for name in weights if name not in own and _is_of_missing_block(name, layers)]
+
+
+def _check_others(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Raise UsageError where weights that the module has no place for show that it is another."""
+    own, layers = module.state_dict(), dict(module.named_modules(remove_duplicate=False))
+    others = [name for name in weights if name not in own]
+    more = [name for name in others if _is_of_missing_block(name, layers)]
     if more:
         raise UsageError(f'it has blocks that the module lacks, as {few(more)} show.')
-    odd = [name for name in own if name in weights and not _is_dense(weights[name])]
-    if odd:
-        raise UsageError(f'these are not dense tensors: {few(odd)}.')
+    affine = [name for name in others if _is_affine(name, layers)]
+    if affine:
+        raise UsageError(
+            f'the norm layers of the module have no {few(affine)}: leave affine=False out of their '
+            'norm_cfg.'
+        )
+
+
+def _check_values(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    own = module.state_dict()
+    check_usable({n: weights[n] for n, w in own.items() if n in weights and w.is_floating_point()})
 
 
 def _has_to_be_filled(layer: nn.Module | None) -> bool:
@@ -191,10 +218,15 @@ def _without(weights: Iterable[str], own: Iterable[str]) -> str:
 
 
 def _is_of_missing_block(name: str, layers: Mapping[str, nn.Module]) -> bool:
-    """Whether a weight lies in a stage that a ResNet has, and in a block that it has not."""
-    block = re.match(r'((?:.*\.)?layer\d)\.\d+(?=\.)', name)
+    """Whether a weight lies in a stage that a ResNet or HRNet has, in a block that it has not.
+
+    Other sequences may end early on purpose, as that of all stages.
+    """
+    block = re.match(r'((?:.*\.)?(?:layer|stage)\d)\.\d+(?=\.)', name)
     return block is not None and block[1] in layers and block[0] not in layers
 
 
-def _is_dense(weight: Tensor) -> bool:
-    return weight.layout == torch.strided and not weight.is_meta and not weight.is_quantized
+def _is_affine(name: str, layers: Mapping[str, nn.Module]) -> bool:
+    """Whether a weight is γ or β of a norm layer."""
+    layer, _, part = name.rpartition('.')
+    return isinstance(layers.get(layer), _NORMS) and part in ('weight', 'bias')

@@ -5,17 +5,31 @@ from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 
+import torch
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
+from sn_openmmlab.checkpoints.files.provenance import recorded
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
 from sn_openmmlab.checkpoints.files.weights import find_weights
 from sn_openmmlab.checkpoints.names import about, few, few_misfits
-from sn_openmmlab.checkpoints.plans.bn_resnet import bn_resnet_depth
-from sn_openmmlab.checkpoints.plans.plan import is_usable
+from sn_openmmlab.checkpoints.plans.batch_norm import BATCH_NORM_LAYOUTS
+from sn_openmmlab.checkpoints.plans.bn_resnet import (
+    bn_resnet_depth,
+    bn_resnet_stages,
+    has_groups,
+    resnet_title,
+)
+from sn_openmmlab.checkpoints.plans.plan import check_usable
 from sn_openmmlab.checkpoints.plans.resnet import SCOPES
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.config import TOOLBOXES, read_config
+
+_UNKNOWN = (
+    'it was converted from a network that is no plain ResNet, whose model is not known here: name '
+    "it as the checkpoint of init_cfg=dict(type='SNPretrained', …) in your config, which looks "
+    'whether it fits.'
+)
 
 
 def verify(path: str, segmenter: str | os.PathLike) -> str:
@@ -35,9 +49,9 @@ def verify(path: str, segmenter: str | os.PathLike) -> str:
     checkpoint = read_checkpoint(path)
     with about(path):
         state = find_weights(checkpoint)
-        unusable = [name for name, weight in state.items() if not is_usable(weight)]
-        if unusable:
-            raise UsageError(f'these are not dense tensors of floating point: {few(unusable)}.')
+        check_usable(state)
+        if recorded(checkpoint, 'layout') == BATCH_NORM_LAYOUTS[0]:
+            raise UsageError(_UNKNOWN)
         segments = any(name.startswith('decode_head.') for name in state)
         title, model = _segmenter(segmenter) if segments else _backbone(state)
         _load(title, model, state)
@@ -63,18 +77,8 @@ def _load(title: str, model: nn.Module, state: Mapping[str, Tensor]) -> None:
 
 def _backbone(state: Mapping[str, Tensor]) -> tuple[str, nn.Module]:
     prefix = 'backbone.' if any(name.startswith('backbone.') for name in state) else ''
-    control = state.get(f'{prefix}sn1.mean_weight')
-    if control is None or control.numel() not in SCOPES:
-        raise UsageError(
-            f'it was not converted, for it has no {prefix}sn1.mean_weight of 2 or 3 numbers.'
-        )
-    scopes = SCOPES[control.numel()]
-    depth = bn_resnet_depth(name.removeprefix(prefix) for name in state)
-    width = state[f'{prefix}sn1.weight'].numel() if f'{prefix}sn1.weight' in state else 64
-    model = _resnet_class()(
-        depth=depth, base_channels=width, norm_cfg=dict(type='SN', scopes=scopes)
-    )
-    title = f'a ResNet-{depth} with SN of {", ".join(scopes)}'
+    network = {name.removeprefix(prefix): weight for name, weight in state.items()}
+    title, model = _resnet(network)
     if not prefix:
         return title, model
     parts = {'backbone': model}
@@ -83,6 +87,33 @@ def _backbone(state: Mapping[str, Tensor]) -> tuple[str, nn.Module]:
         parts['head'] = nn.ModuleDict({'fc': nn.Linear(model.feat_dim, classifier.numel())})
         title += ' and its classifier'
     return title, nn.ModuleDict(parts)
+
+
+def _resnet(state: Mapping[str, Tensor]) -> tuple[str, nn.Module]:
+    control = state.get('layer1.0.sn1.mean_weight')
+    if control is None or control.numel() not in SCOPES:
+        raise UsageError(
+            'it was not converted, for it has no layer1.0.sn1.mean_weight of 2 or 3 numbers.'
+        )
+    scopes = SCOPES[control.numel()]
+    depth, stages = bn_resnet_depth(state), bn_resnet_stages(state)
+    if has_groups(state):
+        raise UsageError(_UNKNOWN)
+    inner = state.get('layer1.0.conv2.weight', torch.empty(64))
+    stem = state.get('sn1.weight', state.get('stem.7.weight', torch.empty(64)))
+    model = _resnet_class()(
+        depth=depth,
+        base_channels=len(inner),
+        stem_channels=stem.numel(),
+        num_stages=stages,
+        strides=(1, 2, 2, 2)[:stages],
+        dilations=(1,) * stages,
+        out_indices=(stages - 1,),
+        deep_stem=any(name.startswith('stem.') for name in state),
+        avg_down='layer2.0.downsample.2.weight' in state,
+        norm_cfg=dict(type='SN', scopes=scopes),
+    )
+    return f'{resnet_title(state)} with SN of {", ".join(scopes)}', model
 
 
 def _resnet_class() -> type[nn.Module]:

@@ -1,11 +1,13 @@
 """Turns the BatchNorm layers of a model into Switchable Normalization that starts from them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.utils.parametrize import is_parametrized
 
 from sn_openmmlab.layers.arguments import (
     check_batch_ratio,
@@ -39,7 +41,9 @@ def convert_batch_norm(
     The layers stay the same objects and only change their class, so that γ, β, the running
     statistics, eps, momentum, names, hooks, modes and all references to them hold. New are λ and
     λ′, which train where γ does; an optimizer built before lacks them. Subclasses with a
-    ``forward`` of their own are left alone, since they would lose it.
+    ``forward`` of their own and layers with a parametrization are left alone, since they would
+    lose it. mmcv's ``efficient_conv_bn_eval``, which skips the norm in evaluation, is turned off
+    where the norm was converted.
 
     Args:
         module: any module; a BatchNorm itself, too.
@@ -54,14 +58,15 @@ def convert_batch_norm(
 
     Raises:
         TypeError: an argument is of the wrong type.
-        ValueError: ``batch_ratio`` is outside (0, 1], ``scopes`` lacks ``'bn'`` or see
-            ``SwitchNorm``. Then nothing was converted.
+        ValueError: ``batch_ratio`` is outside (0, 1], ``scopes`` lacks ``'bn'``, a lazy BatchNorm
+            has seen no data, or see ``SwitchNorm``. Then nothing was converted.
     """
     scopes = check_scopes(scopes)
     controls = start_controls(scopes, batch_ratio)
     check_choice('correction', correction, (0, 1))
     layers = [layer for layer in module.modules() if _is_batch_norm(layer)]
     for layer in layers:
+        _check_seen_data(layer)
         check_num_features(layer.num_features)
         check_groups(num_groups, layer.num_features, scopes)
     for layer in layers:
@@ -69,6 +74,7 @@ def convert_batch_norm(
         layer.__class__ = SyncSwitchNorm if synced else SwitchNorm
         layer.scopes, layer.num_groups, layer.correction = scopes, num_groups, correction
         _add_controls(layer, controls)
+    _stop_folding(module, layers)
     return module
 
 
@@ -99,7 +105,16 @@ def start_controls(scopes: Sequence[str], batch_ratio: float) -> list[float]:
 
 def _is_batch_norm(layer: nn.Module) -> bool:
     forwards = (_BatchNorm.forward, nn.SyncBatchNorm.forward)
-    return isinstance(layer, _BatchNorm) and type(layer).forward in forwards
+    known = isinstance(layer, _BatchNorm) and type(layer).forward in forwards
+    return known and not is_parametrized(layer)
+
+
+def _check_seen_data(layer: _BatchNorm) -> None:
+    if isinstance(layer, LazyModuleMixin):
+        raise ValueError(
+            f'a {type(layer).__name__} has seen no data and so has no channels yet: run the model '
+            'once before its conversion.'
+        )
 
 
 def _add_controls(layer: SwitchNorm, controls: Sequence[float]) -> None:
@@ -109,3 +124,12 @@ def _add_controls(layer: SwitchNorm, controls: Sequence[float]) -> None:
     for name in ('mean_weight', 'var_weight'):
         control = torch.tensor(controls, dtype=like.dtype, device=like.device)
         layer.register_parameter(name, nn.Parameter(control, requires_grad=trained))
+
+
+def _stop_folding(module: nn.Module, layers: Iterable[nn.Module]) -> None:
+    """Let mmcv's ConvModules call these layers, which some fold into the convolution."""
+    converted = set(layers)
+    for part in module.modules():
+        switch = getattr(part, 'turn_on_efficient_conv_bn_eval', None)
+        if switch and not converted.isdisjoint(part.children()):
+            switch(False)

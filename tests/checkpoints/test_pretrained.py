@@ -108,6 +108,7 @@ def test_batch_norm_is_converted_and_all_else_loaded(save: Callable) -> None:
         ('backbone.', None),
         ('backbone.', 'backbone'),
         ('module.a.b.', 'a.b.'),
+        ('module.backbone.', 'module.backbone.'),
     ],
 )
 def test_own_weights_are_loaded_from_any_prefix(
@@ -184,9 +185,23 @@ def _without(*names: str) -> Callable[[nn.Module], nn.Module]:
             r"sn mixes in, ln, which cannot take over .* of child\.bn: add 'bn'",
         ),
         (lambda: Net(nn.BatchNorm2d, blocks=3), {}, r'blocks that .* lacks, as layer1\.1\.weight'),
+        (
+            lambda: Net(nn.BatchNorm2d),
+            {'affine': False},
+            r'have no child\.sn\.weight.* affine=False out',
+        ),
         (lambda: nn.ModuleDict({'fc': nn.Linear(4, 2)}), {}, 'neither SN nor BatchNorm'),
     ],
-    ids=['norm', 'conv', 'own_norm', 'own_scopes', 'scopes', 'blocks', 'no_norm'],
+    ids=[
+        'norm',
+        'conv',
+        'own_norm',
+        'own_scopes',
+        'scopes',
+        'blocks',
+        'not affine',
+        'no_norm',
+    ],
 )
 def test_what_does_not_fit_is_named_and_nothing_is_loaded(
     source: Callable, settings: dict, words: str, save: Callable
@@ -207,17 +222,89 @@ def test_network_of_batch_norm_does_not_start_from_one_of_sn(save: Callable) -> 
         start(Net(nn.BatchNorm2d), file)
 
 
+@pytest.mark.parametrize('scopes', [('bn', 'in', 'ln'), ('in', 'gn', 'bn'), ('in', 'ln')])
+def test_recorded_order_of_the_scopes_has_to_be_the_layers(
+    scopes: tuple[str, ...], save: Callable
+) -> None:
+    file = save(Net(SwitchNorm))
+    checkpoint = torch.load(file, weights_only=True)
+    checkpoint['meta'] = {'converter': 'sn_openmmlab', 'scopes': ['in', 'ln', 'bn']}
+    torch.save(checkpoint, file)
+    start(Net(SwitchNorm), file)
+    words = r"it mixes in, ln, bn, but .*: set scopes=\('in', 'ln', 'bn'\) in its norm_cfg"
+    with pytest.raises(UsageError, match=words):
+        start(Net(SwitchNorm, scopes=scopes, num_groups=2), file)
+
+
+@pytest.mark.parametrize('scopes', [3, 'in,ln,bn', torch.ones(3), [1, 2, 3]], ids=str)
+def test_record_that_is_no_list_of_scopes_is_passed_over(scopes: object, save: Callable) -> None:
+    source = Net(SwitchNorm)
+    file = save(source)
+    checkpoint = torch.load(file, weights_only=True)
+    torch.save({**checkpoint, 'meta': {'converter': 'x', 'scopes': scopes}}, file)
+    assert torch.equal(start(Net(SwitchNorm), file).sn1.mean_weight, source.sn1.mean_weight)
+
+
+def test_statistics_are_left_out_where_none_are_tracked(save: Callable) -> None:
+    source = Net(nn.BatchNorm2d)
+    net = start(Net(SwitchNorm, track_running_stats=False), save(source))
+    assert torch.equal(net.sn1.weight, source.bn1.weight)
+
+
+def test_sequence_may_end_early(save: Callable) -> None:
+    """As that of the stages does where only the first are wanted."""
+    source, net = Net(nn.BatchNorm2d), Net(SwitchNorm)
+    for model, length in ((source, 3), (net, 2)):
+        model.stages = nn.Sequential(*(nn.Conv2d(4, 4, 1) for _ in range(length)))
+    start(net, save(source))
+    assert torch.equal(net.stages[1].weight, source.stages[1].weight)
+
+
+def test_it_may_be_called_beside_an_init_cfg(save: Callable) -> None:
+    source, net = Net(nn.BatchNorm2d), Net(SwitchNorm)
+    net.init_cfg = [dict(type='Constant', layer='Conv2d', val=5)]
+    SNPretrained(save(source))(net)
+    assert torch.equal(net.plain.conv.weight, source.plain.conv.weight)
+
+
+def test_weight_that_is_there_twice_is_named(save: Callable) -> None:
+    source = Net(nn.BatchNorm2d)
+    file = save(source, **{'module.fc.bias': torch.ones(2)})
+    with pytest.raises(UsageError, match=r'both fc\.bias and module\.fc\.bias, which are one'):
+        start(Net(SwitchNorm), file)
+    file = save(source, **{'backbone.fc.bias': torch.zeros(2)})
+    with pytest.raises(UsageError, match=r'has fc\.bias with and without backbone\.'):
+        start(Net(nn.BatchNorm2d), file)
+    net = start(Net(nn.BatchNorm2d), file, prefix='')
+    assert torch.equal(net.fc.bias, source.fc.bias)
+
+
+@pytest.mark.parametrize(
+    ('name', 'value'), [('plain.conv.weight', float('nan')), ('bn1.running_var', -1)]
+)
+def test_broken_values_are_refused(name: str, value: float, tmp_path: Path) -> None:
+    state = Net(nn.BatchNorm2d).state_dict()
+    state[name].view(-1)[0] = value
+    torch.save(state, tmp_path / 'broken.pth')
+    with pytest.raises(UsageError, match='NaN, infinity or a negative variance'):
+        start(Net(SwitchNorm), str(tmp_path / 'broken.pth'))
+
+
 def test_wrong_prefix_is_said(save: Callable) -> None:
     with pytest.raises(UsageError, match=r'no weight in it starts with neck\., as child\.conv'):
         start(Net(SwitchNorm), save(Net(nn.BatchNorm2d)), prefix='neck')
 
 
-@pytest.mark.parametrize('odd', [Tensor.to_sparse, lambda weight: weight.to('meta')])
+@pytest.mark.parametrize(
+    'odd', [Tensor.to_sparse, lambda weight: weight.to('meta'), Tensor.int, Tensor.cfloat]
+)
 def test_tensors_that_are_not_dense_are_refused(odd: Callable, tmp_path: Path) -> None:
     state = Net(nn.BatchNorm2d).state_dict()
     state['plain.conv.weight'] = odd(state['plain.conv.weight'])
     torch.save(state, tmp_path / 'odd.pth')
-    with pytest.raises(UsageError, match=r'not dense tensors: plain\.conv\.weight'):
+    with pytest.raises(
+        UsageError, match=r'not dense tensors of floating point: plain\.conv\.weight'
+    ):
         start(Net(SwitchNorm), str(tmp_path / 'odd.pth'))
 
 

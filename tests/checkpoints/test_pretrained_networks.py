@@ -178,7 +178,9 @@ def test_weights_of_two_scopes_do_not_start_layers_of_three(resnet50: dict, tmp_
     torch.save(authors(two, 'module.', False), file)
     init = dict(type='SNPretrained', checkpoint=file)
     network = build('ResNet-50', norm_cfg=SN, init_cfg=init)
-    with pytest.raises(UsageError, match=r"mixes 2 scopes, but .* set scopes=\('in', 'ln'\)"):
+    with pytest.raises(
+        UsageError, match=r"mixes in, ln, but .* mixes in, ln, bn: set scopes=\('in', 'ln'\)"
+    ):
         network.init_weights()
     two_scopes = dict(type='SN', scopes=('in', 'ln'))
     network = build('ResNet-50', norm_cfg=two_scopes, init_cfg=init)

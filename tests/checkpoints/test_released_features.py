@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from sn_openmmlab.checkpoints.files.weights import find_weights
 from sn_openmmlab.checkpoints.plans.authors import to_toolbox
 
 SCOPES = {'resnet50_sn': ('in', 'ln', 'bn'), 'resnet50_sn_8x1': ('in', 'ln')}
@@ -20,7 +21,7 @@ def test_features_are_the_authors(layout: str, released: Callable[[str], dict], 
         norm_cfg=dict(type='SN', scopes=SCOPES[layout], correction=1),
         norm_eval=False,
     )
-    state = to_toolbox(released(layout)).state_dict
+    state = to_toolbox(find_weights(released(layout)))
     for mode in ('eval', 'train'):
         model.load_state_dict(state)
         model.train(mode == 'train')

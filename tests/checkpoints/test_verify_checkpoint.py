@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from sn_openmmlab.checkpoints.files.weights import find_weights
 from sn_openmmlab.checkpoints.plans.authors import keep_classifier, plan_backbone, to_toolbox
 from sn_openmmlab.checkpoints.verify import verify
 from sn_openmmlab.errors import UsageError
@@ -27,7 +28,7 @@ def check(tmp_path: Path) -> Callable[[dict], str]:
 @pytest.fixture(scope='session')
 def backbone(outlined: Callable[[str], dict]) -> dict:
     """A converted one; tests take copies of the dict."""
-    return to_toolbox(outlined('resnet50_sn_8x1')).state_dict
+    return to_toolbox(find_weights(outlined('resnet50_sn_8x1')))
 
 
 def test_converted_backbone_fits(backbone: dict, check: Callable) -> None:
@@ -64,7 +65,7 @@ FAULTS = {
     ),
     'not converted': (
         lambda s: {f'module.{k}': v for k, v in s.items()},
-        r'it was not converted, for it has no sn1\.mean_weight',
+        r'it was not converted, for it has no layer1\.0\.sn1\.mean_weight',
     ),
     'nothing': (lambda s: {}, 'it holds no tensor by name'),
 }

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.utils.parametrize import is_parametrized, register_parametrization
 
 from sn_openmmlab import SwitchNorm, SyncSwitchNorm, convert_batch_norm
 
@@ -237,8 +238,57 @@ def test_what_cannot_be_converted_stays_as_it_is(arguments, error, words):
     assert not any('mean_weight' in name for name in model.state_dict())
 
 
-def test_layer_without_channels_yet_stops_the_conversion():
-    model = nn.Sequential(nn.BatchNorm2d(64), nn.LazyBatchNorm2d())
-    with pytest.raises(ValueError, match='num_features is 0'):
+@pytest.mark.parametrize('lazy', [nn.LazyBatchNorm1d, nn.LazyBatchNorm2d, nn.LazyBatchNorm3d])
+def test_layer_without_channels_yet_stops_the_conversion(lazy):
+    model = nn.Sequential(nn.BatchNorm2d(64), lazy())
+    with pytest.raises(ValueError, match=rf'a {lazy.__name__} has seen no data .*: run the model'):
         convert_batch_norm(model)
     assert type(model[0]) is nn.BatchNorm2d
+    assert type(model[1]) is lazy
+
+
+def test_lazy_layer_that_has_seen_data_is_converted():
+    model = nn.Sequential(nn.LazyBatchNorm2d())
+    model(torch.randn(2, 5, 3, 3))
+    assert type(convert_batch_norm(model)[0]) is SwitchNorm
+    assert model[0].num_features == 5
+
+
+@pytest.mark.parametrize('name', ['weight', 'bias'])
+@pytest.mark.parametrize('kind', KINDS)
+def test_parametrized_layer_is_left_alone(kind, name):
+    layer = kind(4).eval()
+    register_parametrization(layer, name, nn.Tanh())
+    state = copy.deepcopy(layer.state_dict())
+    model = convert_batch_norm(nn.ModuleList([nn.BatchNorm2d(4), layer]))
+
+    assert [isinstance(part, SwitchNorm) for part in model] == [True, False]
+    assert is_parametrized(layer, name)
+    assert layer.state_dict().keys() == state.keys()
+    torch.testing.assert_close(
+        getattr(layer, name), state[f'parametrizations.{name}.original'].tanh()
+    )
+
+
+@pytest.mark.parametrize('kind', ['BN1d', 'BN2d', 'BN3d', 'SyncBN'])
+def test_norm_that_mmcv_folds_into_the_convolution_runs(kind, trained):
+    conv_module = pytest.importorskip('mmcv.cnn').ConvModule
+    dims = {'BN1d': 1, 'BN3d': 3}.get(kind, 2)
+    options = dict(conv_cfg=dict(type=f'Conv{dims}d'), act_cfg=None, efficient_conv_bn_eval=True)
+    block = conv_module(3, 6, 1, norm_cfg=dict(type=kind), **options).double().eval()
+    trained(block.norm)
+    x = torch.randn(2, 3, *[4] * dims).double()
+    expected = _mix(block.norm, 1 / 3, block.conv(x))
+
+    convert_batch_norm(nn.Sequential(block), 1 / 3)
+    torch.testing.assert_close(block(x), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_folding_stays_where_the_norm_does():
+    conv_module = pytest.importorskip('mmcv.cnn').ConvModule
+    block = conv_module(3, 6, 1, norm_cfg=dict(type='BN'), efficient_conv_bn_eval=True)
+    register_parametrization(block.norm, 'weight', nn.Tanh())
+    beside = conv_module(3, 6, 1, norm_cfg=dict(type='BN'), efficient_conv_bn_eval=True)
+    convert_batch_norm(nn.ModuleList([block, nn.ModuleList([block, beside]), nn.BatchNorm2d(6)]))
+    assert block.efficient_conv_bn_eval_forward is not None
+    assert beside.efficient_conv_bn_eval_forward is None

@@ -96,7 +96,8 @@ def convert(
     repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> Callable[..., tuple[int, str, str]]:
     """A function that runs tools/convert_checkpoint.py; returns exit code, stdout and stderr."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGPIPE)}
+    changed = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
+    before = {number: signal.getsignal(number) for number in changed}
 
     def run(*args: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, 'argv', ['convert_checkpoint.py', *map(str, args)])

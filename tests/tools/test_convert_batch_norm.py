@@ -50,6 +50,55 @@ def test_network_is_converted_and_verified(
     assert convert('--verify', output) == (0, f'{output} {fits}\n', '')
 
 
+def test_converted_file_is_not_converted_again(
+    source: Path, convert: Callable, sentence: Callable, tmp_path: Path
+) -> None:
+    assert convert(source, tmp_path / 'sn.pth')[0] == 0
+    code, _, error = convert(tmp_path / 'sn.pth', tmp_path / 'again.pth')
+    assert code == 2
+    assert 'converted from BatchNorm already: use it as it is' in sentence(error)
+
+
+SMALL = dict(depth=18, base_channels=8, stem_channels=8)
+
+
+@pytest.mark.parametrize(
+    ('kind', 'settings'),
+    [
+        ('ResNet', dict(deep_stem=True)),
+        ('ResNetV1d', {}),
+        ('ResNet', dict(stem_channels=16)),
+        (
+            'ResNet',
+            dict(num_stages=3, strides=(1, 2, 2), dilations=(1, 1, 1), out_indices=(2,)),
+        ),
+    ],
+    ids=['v1c', 'v1d', 'wide stem', 'three stages'],
+)
+def test_every_plain_resnet_is_verified(
+    kind: str, settings: dict, convert: Callable, tmp_path: Path
+) -> None:
+    models = pytest.importorskip('mmdet.models')
+    model = getattr(models, kind)(**{**SMALL, **settings})
+    torch.save(model.state_dict(), tmp_path / 'bn.pth')
+    assert convert(tmp_path / 'bn.pth', tmp_path / 'sn.pth')[0] == 0
+    code, out, error = convert('--verify', tmp_path / 'sn.pth')
+    assert (code, error) == (0, '')
+    assert 'fits a ResNet-18' in out
+
+
+def test_no_plain_resnet_is_said_to_have_no_known_model(
+    convert: Callable, sentence: Callable, tmp_path: Path
+) -> None:
+    models = pytest.importorskip('mmdet.models')
+    for model in (models.ResNeXt(depth=50, groups=4, base_width=4), models.MobileNetV2()):
+        torch.save(model.state_dict(), tmp_path / 'bn.pth')
+        assert convert(tmp_path / 'bn.pth', tmp_path / 'sn.pth')[0] == 0
+        code, _, error = convert('--verify', tmp_path / 'sn.pth')
+        assert code == 2
+        assert 'no plain ResNet, whose model is not known here: name it as' in sentence(error)
+
+
 def test_classifier_is_kept_and_verified(source: Path, convert: Callable, tmp_path: Path) -> None:
     output = tmp_path / 'sn.pth'
     assert convert('--keep-classifier', source, output)[0] == 0
@@ -95,7 +144,9 @@ def test_ratio_for_a_network_with_sn_is_one_sentence(
     source: Path, convert: Callable, sentence: Callable, tmp_path: Path
 ) -> None:
     assert convert(source, tmp_path / 'sn.pth')[0] == 0
-    code, _, error = convert(tmp_path / 'sn.pth', tmp_path / 'again.pth', '--batch-ratio', '0.5')
+    state = torch.load(tmp_path / 'sn.pth', weights_only=True)['state_dict']
+    torch.save(state, tmp_path / 'bare.pth')
+    code, _, error = convert(tmp_path / 'bare.pth', tmp_path / 'again.pth', '--batch-ratio', '0.5')
     assert code == 2
     assert 'no BatchNorm to give a ratio to: leave out --batch-ratio' in sentence(error)
 

@@ -44,6 +44,7 @@ def test_backbone_is_converted_and_verified(
         'sources': [{'file': source.name, 'sha256': hashlib.sha256(before).hexdigest()}],
         'layout': 'detection-c4',
         'converter': f'sn_openmmlab {__version__}',
+        'scopes': ['in', 'ln', 'bn'],
     }
     done = run_tool(repo / 'tools/convert_checkpoint.py', '--verify', output)
     assert done.stdout == (
@@ -235,6 +236,7 @@ def test_bad_outputs_are_one_sentence(small: Path, convert: Callable, tmp_path: 
         (small, 'is read and would be overwritten: name another file to write.'),
         (tmp_path / 'link.pth', 'is read and would be overwritten: name another file to write.'),
         (tmp_path, 'is a folder: name the file to write in it.'),
+        (f'{tmp_path}/new/', 'is a folder: name the file to write in it.'),
         ('/dev/full', 'is not a regular file: name another one to write.'),
     ):
         assert convert(small, output) == (2, '', f'error: {output} {message}\n')
@@ -251,28 +253,70 @@ def test_output_that_cannot_be_written(
     assert [path.name for path in tmp_path.iterdir()] == ['small.pth']
 
 
-def test_terminated_tool_leaves_what_was(
-    repo: Path, outlined_file: Callable[[str], Path], run_tool: Callable, tmp_path: Path
+@pytest.mark.parametrize(
+    ('name', 'code'), [('SIGHUP', 129), ('SIGINT', 130), ('SIGTERM', 143)], ids=str
+)
+def test_ended_tool_leaves_what_was(
+    name: str,
+    code: int,
+    outlined_file: Callable[[str], Path],
+    convert: Callable,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    output = tmp_path / 'out.pth'
-    output.write_bytes(b'old')
-    code = (
-        'import os, runpy, signal, sys\n'
-        'os.fsync = lambda _: os.kill(os.getpid(), signal.SIGTERM)\n'
-        "runpy.run_path(sys.argv.pop(1), run_name='__main__')\n"
-    )
-    tool = repo / 'tools/convert_checkpoint.py'
-    run_tool('-c', code, tool, outlined_file('resnet50_sn_8x1'), output, code=143)
+    """The signal comes while the file is written, and again while the unfinished one is removed."""
+    source, number, unlink = outlined_file('resnet50_sn_8x1'), getattr(signal, name), os.unlink
+
+    def unlink_late(path: str) -> None:
+        signal.raise_signal(number)
+        unlink(path)
+
+    monkeypatch.setattr(os, 'fsync', lambda _: signal.raise_signal(number))
+    monkeypatch.setattr(os, 'unlink', unlink_late)
+    (tmp_path / 'out.pth').write_bytes(b'old')
+    for output in ('out.pth', 'new/out.pth'):
+        # Not to end the tests where the tool does not take it, nor to ignore it as they may.
+        signal.signal(number, lambda *_: pytest.fail('the signal is not taken'))
+        ended, _, error = convert(source, tmp_path / output)
+        assert (ended, error) == (code, '')
     assert [path.name for path in tmp_path.iterdir()] == ['out.pth']
-    assert output.read_bytes() == b'old'
+    assert (tmp_path / 'out.pth').read_bytes() == b'old'
+
+
+def test_ignored_signal_stays_ignored(
+    outlined_file: Callable[[str], Path],
+    convert: Callable,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As by nohup."""
+    monkeypatch.setattr(os, 'fsync', lambda _: signal.raise_signal(signal.SIGHUP))
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert convert(outlined_file('resnet50_sn_8x1'), tmp_path / 'out.pth')[0] == 0
+    assert [path.name for path in tmp_path.iterdir()] == ['out.pth']
+
+
+@pytest.mark.skipif(sys.platform != 'linux', reason='needs file names of any bytes')
+def test_names_that_are_not_text_are_printed_escaped(
+    outlined_file: Callable[[str], Path], convert: Callable, tmp_path: Path
+) -> None:
+    source, output = (os.fsdecode(os.fsencode(tmp_path) + name) for name in (b'/\xe9', b'/\xff'))
+    os.symlink(outlined_file('resnet50_sn_8x1'), source)
+    code, out, _ = convert(source, output)
+    assert code == 0
+    assert out.startswith(f'{tmp_path}/\\udce9: ')
+    assert out.endswith(f' weights to {tmp_path}/\\udcff.\n')
+    assert len(torch.load(output, weights_only=True)['state_dict']) == 265
+    said = f'error: {tmp_path}/\\udcff is read and would be overwritten'
+    assert convert(output, output)[2].startswith(said)
 
 
 @pytest.mark.parametrize(
     ('args', 'message'),
     [
-        ([], 'give IN OUT or ENCODER DECODER OUT, not 0 files.'),
-        (['in.pth'], 'give IN OUT or ENCODER DECODER OUT, not 1 files.'),
-        (list('abcd'), 'give IN OUT or ENCODER DECODER OUT, not 4 files.'),
+        ([], 'give IN OUT or ENCODER DECODER OUT: two or three files, not 0.'),
+        (['in.pth'], 'give IN OUT or ENCODER DECODER OUT: two or three files, not 1.'),
+        (list('abcd'), 'give IN OUT or ENCODER DECODER OUT: two or three files, not 4.'),
         (['--keep-classifier', *'abc'], '--keep-classifier is for one file'),
         (['--verify', 'a', 'b'], '--verify takes one file and nothing else.'),
         (['--verify', 'a', '--dry-run'], '--verify takes one file and nothing else.'),

@@ -8,7 +8,7 @@ from typing import Any
 
 from mmengine.runner import CheckpointLoader
 
-from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
+from sn_openmmlab.checkpoints.files.safe_loading import check_content, read_checkpoint
 from sn_openmmlab.errors import UsageError
 
 _FORCED, _FORBIDDEN = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'
@@ -18,15 +18,17 @@ def fetch_checkpoint(source: str | os.PathLike, map_location: Any = 'cpu') -> di
     """Read a checkpoint of a file, an address or a model zoo, as ``torchvision://resnet50``.
 
     Raises:
-        UsageError: it cannot be had, or see
+        UsageError: it names nothing, it cannot be had, or see
             :func:`~sn_openmmlab.checkpoints.files.safe_loading.read_checkpoint`.
     """
-    source = os.fspath(source)
+    if not isinstance(source, str | os.PathLike):
+        raise UsageError(f'a checkpoint must be the name of a file or an address, not {source!r}.')
+    source = os.fsdecode(source)
     if '://' not in source:
         return read_checkpoint(source, map_location)
     try:
         with _weights_only():
-            return CheckpointLoader.load_checkpoint(source, map_location)
+            checkpoint = CheckpointLoader.load_checkpoint(source, map_location)
     except UnpicklingError as error:
         raise UsageError(
             f'{source} was not loaded: it is damaged, or holds more than weights and could run '
@@ -37,6 +39,8 @@ def fetch_checkpoint(source: str | os.PathLike, map_location: Any = 'cpu') -> di
         raise UsageError(
             f'{source} cannot be had ({type(error).__name__}: {reason}): name a file.'
         ) from error
+    check_content(checkpoint, source)
+    return checkpoint
 
 
 @contextmanager

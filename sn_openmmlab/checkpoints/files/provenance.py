@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sn_openmmlab import __version__
@@ -10,18 +10,35 @@ from sn_openmmlab import __version__
 _CHUNK = 1 << 20
 
 
-def provenance(files: Iterable[str | os.PathLike], layout: str) -> dict[str, Any]:
+def provenance(
+    files: Iterable[str | os.PathLike], layout: str, scopes: Sequence[str] | None
+) -> dict[str, Any]:
     """Return what a converted checkpoint records of itself in its ``meta``.
 
     Args:
         files: those that it was made from.
         layout: the name of the layout that they had.
+        scopes: those whose ratios its λ give, in their order, where that is known.
     """
     return {
         'sources': [{'file': os.path.basename(file), 'sha256': _sha256(file)} for file in files],
         'layout': layout,
         'converter': f'sn_openmmlab {__version__}',
+        **({'scopes': list(scopes)} if scopes else {}),
     }
+
+
+def recorded_scopes(checkpoint: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the scopes of λ in their order, where a converted checkpoint records them."""
+    scopes = recorded(checkpoint, 'scopes')
+    known = isinstance(scopes, list) and all(isinstance(scope, str) for scope in scopes)
+    return tuple(scopes) if known else None
+
+
+def recorded(checkpoint: Mapping[str, Any], key: str) -> Any:
+    """Return what a checkpoint records of itself by that name, or None."""
+    meta = checkpoint.get('meta')
+    return meta.get(key) if isinstance(meta, Mapping) and 'converter' in meta else None
 
 
 def _sha256(path: str | os.PathLike) -> str:

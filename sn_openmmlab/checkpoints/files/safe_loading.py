@@ -50,10 +50,15 @@ def read_checkpoint(path: str | os.PathLike, map_location: Any = 'cpu') -> dict:
                 'mmengine saves, and could run code.'
             ) from error
         raise UsageError(f'{path} is not a checkpoint, or is damaged or cut short.') from error
+    check_content(checkpoint, path)
+    return checkpoint
+
+
+def check_content(checkpoint: Any, source: str) -> None:
+    """Raise UsageError unless what was read from ``source`` is a dict, of weights by name."""
     state = checkpoint.get('state_dict', checkpoint) if isinstance(checkpoint, dict) else checkpoint
     if not isinstance(state, dict) or not all(isinstance(key, str) for key in state):
-        raise UsageError(f'{path} holds no weights by name, but a {type(state).__name__}.')
-    return checkpoint
+        raise UsageError(f'{source} holds no weights by name, but a {type(state).__name__}.')
 
 
 def _check_archive(path: str) -> None:

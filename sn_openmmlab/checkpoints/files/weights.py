@@ -19,7 +19,7 @@ def find_weights(checkpoint: Mapping[str, Any]) -> dict[str, Tensor]:
 
     Raises:
         UsageError: there are none, there are several sets and none has a usual name, or what has
-            the name of a weight is not a tensor.
+            the name of a weight is not a tensor, or is a nested one.
     """
     nests = {name: value for name, value in checkpoint.items() if _holds_tensors(value)}
     # A tensor of a plain name beside a nest is a setting, as the best accuracy.
@@ -44,4 +44,7 @@ def _tensors(state: Mapping[str, Any]) -> dict[str, Tensor]:
         # A plain name, as epoch, is a setting that lies among bare weights.
         if '.' in name and not isinstance(value, Tensor):
             raise UsageError(f'{shown(name)} is not a tensor, but a {type(value).__name__}.')
+        # It has no shape to ask for.
+        if isinstance(value, Tensor) and value.is_nested:
+            raise UsageError(f'{shown(name)} is not one array, but a nested tensor.')
     return {name: value for name, value in state.items() if isinstance(value, Tensor)}

@@ -3,12 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from torch import Tensor
 
-from sn_openmmlab.checkpoints.files.weights import find_weights
 from sn_openmmlab.checkpoints.names import shown
 from sn_openmmlab.checkpoints.plans.layouts import recognise
 from sn_openmmlab.checkpoints.plans.plan import Plan, make_plan
@@ -18,37 +16,19 @@ from sn_openmmlab.errors import UsageError
 _COUNTER = 'num_batches_tracked'
 
 
-@dataclass(frozen=True)
-class Converted:
-    """Weights for the toolboxes' ResNet.
+def to_toolbox(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights of a ResNet by the names that MMDetection and its siblings give them.
 
-    Attributes:
-        layout: the name of the layout that was recognised.
-        state_dict: the weights, by the names that they have in a ResNet.
-        renamed: name in the file, name in the ResNet and shape there, of each weight.
-        dropped: the names in the file that a backbone does not take, as its classifier's.
-    """
-
-    layout: str
-    state_dict: dict[str, Tensor]
-    renamed: list[tuple[str, str, Shape]]
-    dropped: list[str]
-
-
-def to_toolbox(checkpoint: Mapping[str, Any]) -> Converted:
-    """Return the ResNet of a checkpoint as MMDetection and its siblings name it.
-
-    The checkpoint is one of the authors' ImageNet ResNet-50 or ResNet-101 v1 in any layout that
-    they were released in, or one in the toolboxes' own. The result shares no memory with it.
+    They are of one of the authors' ImageNet ResNet-50 or ResNet-101 v1 in any layout that they
+    were released in, or in the toolboxes' own. The result shares no memory with them.
 
     Raises:
         UsageError: it is none of these, or weights are missing, of other shapes or too many; the
             message names them, and does not name the file.
     """
-    plan = plan_backbone(find_weights(checkpoint))
+    plan = plan_backbone(weights)
     plan.check()
-    renamed = [(source, target, plan.expected[target]) for source, target in plan.pairs.items()]
-    return Converted(plan.layout, plan.convert(), renamed, plan.dropped)
+    return plan.convert()
 
 
 def plan_backbone(weights: Mapping[str, Tensor]) -> Plan:
@@ -77,13 +57,13 @@ def keep_classifier(plan: Plan) -> Plan:
     Raises:
         UsageError: the file has no classifier.
     """
-    parts = {name.rsplit('.', 1)[-1]: name for name in plan.dropped}
+    found = [re.fullmatch(r'(?:.*\.)?(?:fc|classifier)\.(weight|bias)', n) for n in plan.dropped]
+    parts = {match[1]: match[0] for match in found if match}
     if set(parts) != {'weight', 'bias'} or len(plan.dropped) > 2:
         raise UsageError(f'it has no classifier to keep: it is {plan.title}.')
     classes = plan.weights[parts['bias']].numel()
-    last = [shape for name, shape in plan.expected.items() if name.startswith('layer4.')]
-    features = max(shape[0] for shape in last if shape)
-    expected = {'head.fc.weight': (classes, features), 'head.fc.bias': (classes,)}
+    features = _features(plan, parts['weight'])
+    expected = {'head.fc.weight': (classes, *features), 'head.fc.bias': (classes,)}
     targets = {name: f'head.fc.{part}' for part, name in parts.items()}
     head = make_plan(
         plan.layout, plan.title, plan.weights, targets, expected, lambda _, shape: shape
@@ -96,6 +76,13 @@ def keep_classifier(plan: Plan) -> Plan:
         dropped=[],
         misfits={**backbone.misfits, **head.misfits},
     )
+
+
+def _features(plan: Plan, classifier: str) -> Shape:
+    """The channels that come out of a ResNet; of another network, that the classifier takes."""
+    if plan.layout == 'bn':
+        return tuple(plan.weights[classifier].shape[1:])
+    return (max(shape[0] for shape in plan.expected.values() if shape),)
 
 
 def _statistics_of(counter: str) -> str:

@@ -8,18 +8,25 @@ import torch
 from torch import Tensor
 
 from sn_openmmlab.checkpoints.names import few, shown
-from sn_openmmlab.checkpoints.plans.bn_resnet import bn_resnet_depth, bn_resnet_shapes, is_resnet
-from sn_openmmlab.checkpoints.plans.layouts import bare
+from sn_openmmlab.checkpoints.plans.bn_resnet import (
+    VECTORS,
+    bn_resnet_shapes,
+    is_resnet,
+    resnet_title,
+)
+from sn_openmmlab.checkpoints.plans.layouts import bare_names
 from sn_openmmlab.checkpoints.plans.plan import Plan, make_plan
 from sn_openmmlab.checkpoints.plans.resnet import SCOPES, Shape
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO, start_controls
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
-_VECTORS = ('weight', 'bias', 'running_mean', 'running_var')
-_PARTS = (*_VECTORS, 'num_batches_tracked')
+_PARTS = (*VECTORS, 'num_batches_tracked')
 _CONTROLS = ('mean_weight', 'var_weight')
 _SCOPES = SCOPES[3]
+
+# Of any network, whose weights are as they are, and of a ResNet, whose weights are known.
+BATCH_NORM_LAYOUTS = ('bn', 'resnet-bn')
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,8 @@ def plan_batch_norm(
         batch_ratio: as of :func:`~sn_openmmlab.layers.from_batch_norm.convert_batch_norm`.
 
     Raises:
-        UsageError: ``batch_ratio`` is outside (0, 1], or there is no BatchNorm in the network.
+        UsageError: ``batch_ratio`` is outside (0, 1], there is no BatchNorm in the network, or
+            there is a weight twice.
     """
     controls = _controls(_SCOPES, batch_ratio)
     sources = _backbone(weights)
@@ -70,9 +78,10 @@ def plan_batch_norm(
     norms = _batch_norms(network)
     if not norms:
         raise UsageError(f'it holds no network with BatchNorm, but {few(weights)}.')
-    kind, title, expected = 'bn', 'a network with BatchNorm', _own_shapes(network, norms)
+    (kind, resnet), title = BATCH_NORM_LAYOUTS, 'a network with BatchNorm'
+    expected = _own_shapes(network, norms)
     if is_resnet(network):
-        kind, title = 'resnet-bn', f'a ResNet-{bn_resnet_depth(network)} with BatchNorm'
+        kind, title = resnet, f'{resnet_title(network)} with BatchNorm'
         sources = {name: source for name, source in sources.items() if not _is_classifier(name)}
         expected = bn_resnet_shapes(network) | _counters(network)
     renamed = {_renamed(name): shape for name, shape in expected.items()}
@@ -149,14 +158,18 @@ def _batch_norms(weights: Iterable[str]) -> list[str]:
 
 def _backbone(weights: Iterable[str]) -> dict[str, str]:
     """Name in the network → name in the file."""
-    names = {bare(name): name for name in weights}
-    if any(name.startswith('backbone.') for name in names):
-        return {
-            name.removeprefix('backbone.'): source
-            for name, source in names.items()
-            if name.startswith('backbone.')
-        }
-    return names
+    names = bare_names(weights)
+    inner = {
+        name.removeprefix('backbone.'): source
+        for name, source in names.items()
+        if name.startswith('backbone.')
+    }
+    twice = [source for name, source in inner.items() if name in names]
+    if twice:
+        raise UsageError(
+            f'it has {few(twice)} also without backbone.: save one of the two networks alone.'
+        )
+    return inner or names
 
 
 def _own_shapes(network: Mapping[str, Tensor], norms: Iterable[str]) -> dict[str, Shape]:
@@ -165,7 +178,7 @@ def _own_shapes(network: Mapping[str, Tensor], norms: Iterable[str]) -> dict[str
     for norm in norms:
         channels = (network[_joined(norm, 'running_mean')].numel(),)
         affine = any(_joined(norm, part) in network for part in ('weight', 'bias'))
-        for part in _VECTORS if affine else _VECTORS[2:]:
+        for part in VECTORS if affine else VECTORS[2:]:
             shapes[_joined(norm, part)] = channels
     return shapes | _counters(network)
 

@@ -1,24 +1,55 @@
-"""The weights that a ResNet with BatchNorm has to have, of any depth, width and stem."""
+"""The weights that a ResNet with BatchNorm has to have, of any depth, width, stem and length."""
 
 import re
 from collections.abc import Iterable, Mapping
 
 from torch import Tensor
 
-from sn_openmmlab.checkpoints.plans.resnet import Shape
+from sn_openmmlab.checkpoints.plans.resnet import BLOCKS, Shape
 
-_PARTS = ('weight', 'bias', 'running_mean', 'running_var')
-_BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
-_BLOCKS[152] = (3, 8, 36, 3)
+# Of a BatchNorm, but its counter, which old files lack.
+VECTORS = ('weight', 'bias', 'running_mean', 'running_var')
+_IN_BLOCK = re.compile(r'layer\d+\.\d+\.')
+_PART_OF_BLOCK = re.compile(r'layer[1-4]\.\d+\.((conv|bn)[123]|downsample\.\d)\.\w+')
 
 
-def is_resnet(names: Iterable[str]) -> bool:
-    """Whether these are names of a ResNet, even where some are missing or too many."""
-    names = set(names)
+def is_resnet(weights: Mapping[str, Tensor]) -> bool:
+    """Whether these are weights of a plain ResNet, even where some are missing or too many.
+
+    What has other modules in its blocks, as deformable convolutions and attention, is none.
+    """
     # HRNet begins as a ResNet does.
-    if any(name.startswith('transition1.') for name in names):
+    if any(name.startswith('transition1.') for name in weights):
         return False
-    return {'layer1.0.conv1.weight', 'layer1.0.conv2.weight'} <= names
+    inner = [name for name in weights if _IN_BLOCK.match(name)]
+    if not all(_PART_OF_BLOCK.fullmatch(name) for name in inner):
+        return False
+    first, last = (weights.get(f'layer1.0.conv{i}.weight') for i in (1, 3))
+    # RegNet has names of a ResNet, but its blocks do not widen.
+    if first is not None and last is not None and last.shape[:1] == first.shape[:1]:
+        return False
+    return {'layer1.0.conv1.weight', 'layer1.0.conv2.weight'} <= weights.keys()
+
+
+def bn_resnet_stages(names: Iterable[str]) -> int:
+    """Return how many stages the ResNet of these names has: all four where it has a classifier."""
+    names = list(names)
+    if any(name.startswith('fc.') for name in names):
+        return 4
+    return max(int(found[1]) for name in names if (found := re.match(r'layer([1-4])\.', name)))
+
+
+def resnet_title(weights: Mapping[str, Tensor]) -> str:
+    """Return what the ResNet of these weights is called."""
+    kind = 'ResNeXt' if has_groups(weights) else 'ResNet'
+    title, stages = f'a {kind}-{bn_resnet_depth(weights)}', bn_resnet_stages(weights)
+    return title if stages == 4 else f'{title}, cut off after stage {stages},'
+
+
+def has_groups(weights: Mapping[str, Tensor]) -> bool:
+    """Whether the convolutions of a ResNet have groups."""
+    conv = weights.get('layer1.0.conv2.weight')
+    return conv is not None and conv.dim() == 4 and conv.shape[0] != conv.shape[1]
 
 
 def bn_resnet_depth(names: Iterable[str]) -> int:
@@ -27,7 +58,7 @@ def bn_resnet_depth(names: Iterable[str]) -> int:
     bottleneck = any(re.fullmatch(r'layer\d\.\d+\.conv3\.weight', name) for name in names)
     third = [int(found[1]) for name in names if (found := re.match(r'layer3\.(\d{1,9})\.', name))]
     depths = (50, 101, 152) if bottleneck else (18, 34)
-    fitting = [depth for depth in depths if max(third, default=0) < _BLOCKS[depth][2]]
+    fitting = [depth for depth in depths if max(third, default=0) < BLOCKS[depth][2]]
     return min(fitting, default=depths[-1])
 
 
@@ -39,7 +70,7 @@ def bn_resnet_shapes(weights: Mapping[str, Tensor]) -> dict[str, Shape]:
     shapes: dict[str, Shape] = {}
     width = _stem(weights, shapes)
     depth = bn_resnet_depth(weights)
-    for stage, blocks in enumerate(_BLOCKS[depth]):
+    for stage, blocks in enumerate(BLOCKS[depth][: bn_resnet_stages(weights)]):
         for block in range(blocks):
             name = f'layer{stage + 1}.{block}'
             width = _block(weights, shapes, name, width, stage, depth >= 50)
@@ -106,5 +137,5 @@ def _conv_and_norm(
     if grouped and found[1] and inner % found[1] == 0:
         inner = found[1]
     shapes[f'{conv}.weight'] = (out, inner, *found[2:])
-    shapes |= {f'{norm}.{part}': (out,) for part in _PARTS}
+    shapes |= {f'{norm}.{part}': (out,) for part in VECTORS}
     return out

@@ -1,12 +1,12 @@
 """The layouts of files that hold a ResNet with Switchable Normalization, told by their names."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from sn_openmmlab.checkpoints.names import few
+from sn_openmmlab.checkpoints.names import few, shown
 from sn_openmmlab.checkpoints.plans.resnet import Shape, resnet_shapes
 from sn_openmmlab.errors import UsageError
 
@@ -88,6 +88,23 @@ def expanded(target: str, shape: Shape) -> Shape:
 def bare(name: str) -> str:
     """Return ``name`` without the ``module.`` that parallel training puts before it."""
     return re.sub(r'^(module\.)+', '', name)
+
+
+def bare_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the names by what they are without ``module.``.
+
+    Raises:
+        UsageError: two of them are the same then.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        other = found.setdefault(bare(name), name)
+        if other != name:
+            raise UsageError(
+                f'it has both {shown(other)} and {shown(name)}, which are one weight: save one of '
+                'them alone.'
+            )
+    return found
 
 
 def recognise(weights: Mapping[str, Tensor]) -> Layout:

@@ -51,9 +51,7 @@ class Plan:
             faults.append(f'has besides {few(self.left_over)}')
         if faults:
             raise UsageError(f'it looks like {self.title}, but {", and ".join(faults)}.')
-        odd = [name for name in self.pairs if not is_usable(self.weights[name])]
-        if odd:
-            raise UsageError(f'these are not dense tensors of floating point: {few(odd)}.')
+        check_usable({name: self.weights[name] for name in self.pairs})
 
     def under(self, prefix: str) -> 'Plan':
         """Return the plan of a model that has this one as its part ``prefix``."""
@@ -115,13 +113,38 @@ def make_plan(
     )
 
 
-def is_usable(weight: Tensor) -> bool:
-    """Whether a tensor is dense, of floating point (or a counter), and all of it is in memory."""
+def check_usable(weights: Mapping[str, Tensor]) -> None:
+    """Raise UsageError, which names the weights, where a network could not compute with them.
+
+    Each has to be dense, of floating point (or a counter), and finite; no variance is negative.
+    """
+    odd = [name for name, weight in weights.items() if not _is_dense(weight)]
+    if odd:
+        raise UsageError(
+            f'these are not dense tensors of floating point: {few(odd)}; save the weights as such.'
+        )
+    broken = [name for name, weight in weights.items() if not _is_sound(name, weight)]
+    if broken:
+        raise UsageError(
+            f'these hold NaN, infinity or a negative variance: {few(broken)}; take weights of a '
+            'training that did not diverge.'
+        )
+
+
+def _is_dense(weight: Tensor) -> bool:
     if weight.layout != torch.strided or weight.is_meta or weight.is_quantized:
         return False
     # A small file can hold a huge tensor, of one number that is repeated.
     whole = weight.untyped_storage().nbytes() >= weight.numel() * weight.element_size()
     return whole and (weight.is_floating_point() or weight.dim() == 0)
+
+
+def _is_sound(name: str, weight: Tensor) -> bool:
+    # In float64, since not every type has these.
+    values = weight.double()
+    return bool(values.isfinite().all()) and not (
+        name.endswith('running_var') and bool((values < 0).any())
+    )
 
 
 def _copy(weight: Tensor) -> Tensor:

@@ -7,7 +7,14 @@ Shape = tuple[int, ...]
 
 # By the number of control parameters that a layer has.
 SCOPES = {2: ('in', 'ln'), 3: ('in', 'ln', 'bn')}
-_BLOCKS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
+# By depth, in each stage.
+BLOCKS = {
+    18: (2, 2, 2, 2),
+    34: (3, 4, 6, 3),
+    50: (3, 4, 6, 3),
+    101: (3, 4, 23, 3),
+    152: (3, 8, 36, 3),
+}
 
 
 def resnet_shapes(depth: int, controls: int) -> dict[str, Shape]:
@@ -19,7 +26,7 @@ def resnet_shapes(depth: int, controls: int) -> dict[str, Shape]:
     """
     shapes = _conv_and_norm('conv1', 'sn1', (64, 3, 7, 7), controls)
     width_in = 64
-    for stage, blocks in enumerate(_BLOCKS[depth]):
+    for stage, blocks in enumerate(BLOCKS[depth]):
         width = 64 * 2**stage
         for block in range(blocks):
             shapes |= _block(f'layer{stage + 1}.{block}', width_in, width, controls, block == 0)
@@ -39,7 +46,7 @@ def norm_shapes(name: str, channels: int, controls: int) -> dict[str, Shape]:
 def depth_of(names: Iterable[str]) -> int:
     """Return the depth of the ResNet that has these weights, even where some are missing."""
     third = [int(found[1]) for name in names if (found := re.match(r'layer3\.(\d{1,9})\.', name))]
-    return 101 if max(third, default=0) >= _BLOCKS[50][2] else 50
+    return 101 if max(third, default=0) >= BLOCKS[50][2] else 50
 
 
 def _block(name: str, width_in: int, width: int, controls: int, first: bool) -> dict[str, Shape]:

@@ -45,6 +45,28 @@ def test_permissions_are_the_usual(tmp_path: Path) -> None:
     assert len(modes) == 1
 
 
+@pytest.mark.parametrize('mode', [0o600, 0o640, 0o444])
+def test_permissions_of_a_replaced_file_stay(mode: int, tmp_path: Path) -> None:
+    file = tmp_path / 'out.pth'
+    file.write_bytes(b'old')
+    file.chmod(mode)
+    write_checkpoint(NEW, file)
+    assert stat.S_IMODE(file.stat().st_mode) == mode
+    assert torch.load(file, weights_only=True)['state_dict']['layer.weight'].shape == (3,)
+
+
+def test_permissions_stay_before_there_is_anything_to_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / 'out.pth'
+    file.write_bytes(b'old')
+    file.chmod(0o600)
+    modes = []
+    monkeypatch.setattr(os, 'fsync', lambda number: modes.append(os.fstat(number).st_mode))
+    write_checkpoint(NEW, file)
+    assert [stat.S_IMODE(mode) for mode in modes] == [0o600]
+
+
 def test_folders_are_made(tmp_path: Path) -> None:
     write_checkpoint(NEW, tmp_path / 'a/b/out.pth')
     assert list(contents(tmp_path / 'a/b')) == ['out.pth']
@@ -68,7 +90,7 @@ def fail_with(number: int) -> Callable:
     return fail
 
 
-@pytest.mark.parametrize('step', ['fsync', 'replace', 'makedirs'])
+@pytest.mark.parametrize('step', ['fsync', 'replace'])
 @pytest.mark.parametrize(
     ('number', 'message'),
     [
@@ -85,6 +107,30 @@ def test_failure_leaves_what_was(
     with pytest.raises(UsageError, match=message):
         write_checkpoint(NEW, output)
     assert contents(output.parent) == before
+
+
+@pytest.mark.parametrize('step', ['mkdir', 'fsync', 'replace'])
+def test_folders_made_in_vain_are_removed(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / 'there').mkdir()
+    monkeypatch.setattr(os, step, fail_with(errno.ENOSPC))
+    with pytest.raises(UsageError, match=r'was not written: No space left on device'):
+        write_checkpoint(NEW, tmp_path / 'there/a/b/out.pth')
+    assert list(tmp_path.rglob('*')) == [tmp_path / 'there']
+
+
+def test_folders_that_others_use_by_then_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        (tmp_path / 'a/other').write_bytes(b'other')
+        raise OSError(errno.ENOSPC, 'No space left on device')
+
+    monkeypatch.setattr(os, 'fsync', fail)
+    with pytest.raises(UsageError, match='was not written'):
+        write_checkpoint(NEW, tmp_path / 'a/b/out.pth')
+    assert contents(tmp_path / 'a') == {'other': b'other'}
 
 
 @pytest.mark.skipif(not hasattr(os, 'geteuid'), reason='needs file permissions')
@@ -162,6 +208,29 @@ def test_unfit_outputs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(os, 'access', lambda *_: False)
     with pytest.raises(UsageError, match='is there and write-protected'):
         check_output(tmp_path / 'out.pth', [])
+
+
+@pytest.mark.parametrize(
+    ('name', 'message'),
+    [
+        ('', 'the name of the file to write is empty'),
+        ('.', r'\. is a folder'),
+        ('new/', 'new/ is a folder'),
+        ('new/.', r'new/\. is a folder'),
+        ('new/..', r'new/\.\. is a folder'),
+        ('file/', 'file/ is a folder'),
+    ],
+)
+def test_names_of_no_file_are_refused(
+    name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path('file').write_bytes(b'file')
+    with pytest.raises(UsageError, match=message):
+        check_output(name, [])
+    with pytest.raises(UsageError, match=message):
+        write_checkpoint(NEW, name)
+    assert contents(tmp_path) == {'file': b'file'}
 
 
 def test_file_in_place_of_a_folder(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -64,6 +65,35 @@ def test_nothing_of_a_file_from_the_web_runs_and_the_switches_stay(
         fetch_checkpoint(f'{address}/{file.name}')
     assert not marker.exists()
     assert {name: os.environ[name] for name in SWITCHES if name in os.environ} == switch
+
+
+@pytest.mark.parametrize(
+    ('content', 'kind'),
+    [
+        ([torch.ones(1)], 'list'),
+        (torch.ones(1), 'Tensor'),
+        (3, 'int'),
+        ({0: torch.ones(1)}, 'dict'),
+        ({'state_dict': torch.ones(1)}, 'Tensor'),
+        ({'state_dict': {0: torch.ones(1)}}, 'dict'),
+    ],
+)
+def test_no_place_gives_anything_but_weights_by_name(
+    content: Any, kind: str, address: str, tmp_path: Path
+) -> None:
+    torch.save(content, tmp_path / 'odd.pth')
+    for source in (tmp_path / 'odd.pth', f'{address}/odd.pth'):
+        with pytest.raises(UsageError, match=rf'odd\.pth holds no weights by name, but a {kind}\.'):
+            fetch_checkpoint(source)
+
+
+@pytest.mark.parametrize('source', [None, 3, b'weights.pth', ['weights.pth'], {}])
+def test_what_names_nothing_is_one_sentence(source: Any) -> None:
+    with pytest.raises(
+        UsageError, match='must be the name of a file or an address, not '
+    ) as caught:
+        fetch_checkpoint(source)
+    assert str(caught.value).endswith(f'{source!r}.')
 
 
 @pytest.mark.parametrize(

@@ -72,27 +72,26 @@ def test_layout_becomes_the_toolbox_s(
     checkpoint = outlined(layout)
     theirs = find_weights(checkpoint)
     controls = 2 if layout.endswith('8x1') else 3
-    converted = to_toolbox(checkpoint)
+    plan = plan_backbone(theirs)
+    converted = to_toolbox(theirs)
     name, prefix, first_stage = LAYOUTS[layout]
-    assert converted.layout == name
-    assert shapes_of(converted.state_dict) == toolbox_shapes(50, controls)
+    assert plan.layout == name
+    assert shapes_of(converted) == toolbox_shapes(50, controls)
     for ours, detectron in SOME_NAMES.items():
         source = prefix + (detectron if first_stage == 'res2' else ours)
-        assert torch.equal(converted.state_dict[ours].flatten(), theirs[source].flatten()), ours
+        assert torch.equal(converted[ours].flatten(), theirs[source].flatten()), ours
     classifier = {key for key in theirs if re.search(r'(fc|classifier)\.', key)}
-    assert set(converted.dropped) == classifier
+    assert set(plan.dropped) == classifier
     assert len(classifier) == (0 if layout == 'ade20k_encoder' else 2)
-    sources = {source for source, *_ in converted.renamed}
-    assert sources | classifier == set(theirs)
-    targets = {target: shape for _, target, shape in converted.renamed}
-    assert targets == shapes_of(converted.state_dict)
+    assert set(plan.pairs) | classifier == set(theirs)
+    assert sorted(plan.pairs.values()) == sorted(converted)
 
 
 def test_resnet101_is_converted(weights: dict[str, Tensor], toolbox_shapes: Callable) -> None:
     sixth = [name for name in weights if name.startswith('layer3.5.')]
     for block in range(6, 23):
         weights |= {name.replace('.5.', f'.{block}.', 1): weights[name] for name in sixth}
-    assert shapes_of(to_toolbox(weights).state_dict) == toolbox_shapes(101, 2)
+    assert shapes_of(to_toolbox(weights)) == toolbox_shapes(101, 2)
 
 
 @pytest.mark.parametrize(
@@ -106,12 +105,12 @@ def test_resnet101_is_converted(weights: dict[str, Tensor], toolbox_shapes: Call
         lambda weights: {'state_dict': {f'module.{key}': value for key, value in weights.items()}},
         lambda weights: {f'module.module.{key}': value for key, value in weights.items()},
         lambda weights: {key: torch.nn.Parameter(value) for key, value in weights.items()},
-        lambda weights: {key: value.half() for key, value in weights.items()},
+        lambda weights: {key: value.bfloat16() for key, value in weights.items()},
     ],
-    ids=['bare', 'model', 'net', 'other', 'two', 'ddp', 'twice', 'parameters', 'half'],
+    ids=['bare', 'model', 'net', 'other', 'two', 'ddp', 'twice', 'parameters', 'bfloat16'],
 )
 def test_nesting_does_not_matter(nest: Callable, weights: dict[str, Tensor]) -> None:
-    state = to_toolbox(nest(weights)).state_dict
+    state = to_toolbox(find_weights(nest(weights)))
     assert len(state) == len(weights)
     for name, weight in weights.items():
         assert not state[name].requires_grad
@@ -136,7 +135,7 @@ def test_file_of_an_old_torch_from_a_gpu_is_read(
         assert here in written
         written = written.replace(here, there)
     (tmp_path / 'old.pth').write_bytes(written)
-    state = to_toolbox(read_checkpoint(tmp_path / 'old.pth')).state_dict
+    state = to_toolbox(find_weights(read_checkpoint(tmp_path / 'old.pth')))
     assert torch.equal(state['conv1.weight'], weights['conv1.weight'])
     assert len(state) == len(weights)
 
@@ -146,22 +145,23 @@ def test_file_of_an_old_torch_from_a_gpu_is_read(
 def test_converted_weights_pass(
     prefix: str, counter: bool, outlined: Callable[[str], dict]
 ) -> None:
-    once = to_toolbox(outlined('resnet50_sn')).state_dict
+    once = to_toolbox(find_weights(outlined('resnet50_sn')))
     if counter:
         once |= {
             name.replace('running_mean', 'num_batches_tracked'): torch.tensor(9)
             for name in once
             if name.endswith('running_mean')
         }
-    again = to_toolbox({'state_dict': {prefix + name: once[name] for name in once}})
-    assert again.layout == 'toolbox'
-    assert set(again.state_dict) == set(once)
-    assert all(torch.equal(again.state_dict[name], weight) for name, weight in once.items())
+    named = {prefix + name: weight for name, weight in once.items()}
+    assert plan_backbone(named).layout == 'toolbox'
+    again = to_toolbox(named)
+    assert set(again) == set(once)
+    assert all(torch.equal(again[name], weight) for name, weight in once.items())
 
 
 def test_result_is_independent_of_the_checkpoint(weights: dict[str, Tensor]) -> None:
     before = copy.deepcopy(weights)
-    for weight in to_toolbox(weights).state_dict.values():
+    for weight in to_toolbox(weights).values():
         weight.zero_()
     assert weights.keys() == before.keys()
     assert all(torch.equal(weights[name], before[name]) for name in weights)
@@ -172,15 +172,14 @@ def test_classifier_is_kept_as_mmpretrain_names_it(outlined: Callable[[str], dic
     plan = keep_classifier(plan_backbone(weights))
     plan.check()
     state = plan.convert()
-    backbone = to_toolbox(weights).state_dict
+    backbone = to_toolbox(weights)
     assert set(state) == {f'backbone.{name}' for name in backbone} | {
         'head.fc.weight',
         'head.fc.bias',
     }
     assert torch.equal(state['head.fc.weight'], weights['fc.weight'])
-    again = to_toolbox(state)
-    assert set(again.dropped) == {'head.fc.weight', 'head.fc.bias'}
-    assert shapes_of(again.state_dict) == shapes_of(backbone)
+    assert set(plan_backbone(state).dropped) == {'head.fc.weight', 'head.fc.bias'}
+    assert shapes_of(to_toolbox(state)) == shapes_of(backbone)
 
 
 def test_no_classifier_cannot_be_kept(weights: dict[str, Tensor]) -> None:
@@ -280,7 +279,7 @@ FAULTS = {
 def test_what_does_not_fit_is_named(fault: str, weights: dict[str, Tensor]) -> None:
     spoil, message = FAULTS[fault]
     with pytest.raises(UsageError, match=message) as caught:
-        to_toolbox(spoil(weights))
+        to_toolbox(find_weights(spoil(weights)))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 500
     assert str(caught.value).endswith('.')
@@ -291,9 +290,9 @@ def test_released_detectors_are_refused(part: str, outlined: Callable[[str], dic
     checkpoint = outlined('resnet50_sn_detectron_fpn')
     checkpoint['model'][f'{part}.fc1.weight'] = torch.ones(4, 4)
     with pytest.raises(UsageError, match=f'a detector .*, as {part}.fc1.weight show'):
-        to_toolbox(checkpoint)
+        to_toolbox(find_weights(checkpoint))
 
 
 def test_decoder_alone_is_refused(outlined: Callable[[str], dict]) -> None:
     with pytest.raises(UsageError, match='give ENCODER DECODER OUT'):
-        to_toolbox(outlined('ade20k_decoder'))
+        to_toolbox(find_weights(outlined('ade20k_decoder')))

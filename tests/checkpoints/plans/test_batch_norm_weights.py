@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from sn_openmmlab.checkpoints.plans.authors import keep_classifier
 from sn_openmmlab.checkpoints.plans.batch_norm import fill_layers, has_batch_norm, plan_batch_norm
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.switch_norm import SwitchNorm
@@ -93,6 +94,45 @@ def test_only_batch_norm_alone_is_recognised(weights: dict) -> None:
     assert not has_batch_norm(nn.GroupNorm(2, 4).state_dict())
     assert not has_batch_norm({'conv.weight': torch.ones(1)})
     assert not has_batch_norm(net(SwitchNorm, 'sn').state_dict())
+
+
+@pytest.mark.parametrize(
+    ('prefix', 'words'),
+    [
+        ('module.', 'it has both conv1.weight and module.conv1.weight, which are one weight'),
+        ('backbone.', 'it has backbone.conv1.weight also without backbone.'),
+    ],
+)
+def test_weight_that_is_there_twice_is_named(prefix: str, words: str, weights: dict) -> None:
+    twice = {**weights, f'{prefix}conv1.weight': weights['conv1.weight'] * 0}
+    with pytest.raises(UsageError, match=words):
+        plan_batch_norm(twice)
+
+
+@pytest.mark.parametrize(
+    ('name', 'value'),
+    [
+        ('conv1.weight', float('nan')),
+        ('layer.bn.bias', float('inf')),
+        ('bn1.running_var', -1),
+        ('layer.bn.running_mean', -float('inf')),
+    ],
+)
+def test_broken_values_are_named(name: str, value: float, weights: dict) -> None:
+    weights[name].view(-1)[0] = value
+    with pytest.raises(UsageError, match=f'NaN, infinity or a negative variance: {name}'):
+        plan_batch_norm(weights).check()
+
+
+def test_classifier_of_any_network_is_kept(weights: dict) -> None:
+    nested = {f'backbone.{name}': weight for name, weight in weights.items()}
+    heads = {'head.fc.weight': torch.ones(10, 7), 'head.fc.bias': torch.ones(10)}
+    plan = keep_classifier(plan_batch_norm({**nested, **heads}))
+    plan.check()
+    assert plan.convert()['head.fc.weight'].shape == (10, 7)
+    other = {name.replace('fc', 'retina_cls'): weight for name, weight in heads.items()}
+    with pytest.raises(UsageError, match='has no classifier to keep'):
+        keep_classifier(plan_batch_norm({**nested, **other}))
 
 
 @pytest.mark.parametrize('prefix', ['', 'module.', 'backbone.', 'module.backbone.'])

@@ -66,6 +66,51 @@ def test_resnets_of_the_toolboxes_become_those_with_sn(network: dict, build: Cal
     assert plan.dropped == ['fc.weight']
 
 
+RELATIVES = {
+    'RegNet': dict(type='mmdet.RegNet', arch='regnetx_400mf'),
+    'deformable': dict(
+        type='mmdet.ResNet',
+        depth=50,
+        dcn=dict(type='DCN', deform_groups=1, fallback_on_stride=False),
+        stage_with_dcn=(False, True, True, True),
+    ),
+    'plugin': dict(
+        type='mmdet.ResNet',
+        depth=50,
+        plugins=[dict(cfg=dict(type='ContextBlock', ratio=1 / 16), position='after_conv3')],
+    ),
+}
+
+
+@pytest.mark.parametrize('relative', RELATIVES)
+def test_relatives_of_resnet_are_taken_as_they_are(relative: str, build: Callable) -> None:
+    network = RELATIVES[relative]
+    weights = zeros(build(**network))
+    plan = plan_batch_norm(weights)
+    plan.check()
+    assert plan.layout == 'bn'
+    expected = zeros(build(**network, norm_cfg=dict(type='SN')))
+    converted = plan.convert()
+    assert converted.keys() == expected.keys()
+    assert all(value.shape == expected[name].shape for name, value in converted.items())
+
+
+@pytest.mark.parametrize('stages', [1, 2, 3])
+def test_resnet_may_end_early(stages: int, build: Callable) -> None:
+    some = dict(
+        num_stages=stages,
+        strides=(1, 2, 2)[:stages],
+        dilations=(1,) * stages,
+        out_indices=(stages - 1,),
+    )
+    weights = zeros(build('mmdet.ResNet', depth=50, **some))
+    plan = plan_batch_norm(weights)
+    plan.check()
+    assert plan.title == f'a ResNet-50, cut off after stage {stages}, with BatchNorm'
+    with_sn = build('mmdet.ResNet', depth=50, **some, norm_cfg=dict(type='SN'))
+    assert plan.convert().keys() == with_sn.state_dict().keys()
+
+
 def test_file_of_before_the_counters_is_known(resnet18: dict) -> None:
     old = {name: value for name, value in resnet18.items() if 'num_batches' not in name}
     plan = plan_batch_norm(old)
