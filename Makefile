@@ -12,7 +12,7 @@ QUICKSTART_MASK := configs/demo/mask-rcnn_r18_fpn_sn-all_digits.py
 QUICKSTART_SEG := configs/demo/deeplab_r18b-d8_sn_digits.py
 
 .DEFAULT_GOAL := help
-.PHONY: help env data quickstart quickstart-mask quickstart-seg test test-slow benchmark experiment lint format
+.PHONY: help env data quickstart quickstart-mask quickstart-seg test test-slow benchmark experiment experiment-from-bn lint format
 
 help: ## list the targets
 	@echo "make TARGET [STACK=onedl|openmmlab] [PYTHON=python3]"
@@ -48,6 +48,9 @@ benchmark: env ## time the layer and a training step on this CPU, into docs/spee
 
 experiment: data ## train BN, GN and SN at small batches, three seeds each, into docs/small_batch
 	$(PY) tools/small_batch.py --out docs/small_batch --work-dir work_dirs/small_batch
+
+experiment-from-bn: data ## fine-tune SN from BatchNorm, three seeds each, into docs/from_batch_norm
+	$(PY) tools/from_batch_norm.py --out docs/from_batch_norm --work-dir work_dirs/from_batch_norm
 
 lint: env ## check code style and format
 	$(PY) -m ruff check .

@@ -18,33 +18,44 @@ from sn_openmmlab.experiments.summary import AP, by_case, spread
 BASE = 'configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py'
 RATIOS = (1 / 3, 0.6, 0.9, 1)
 BATCH = 2
-EPOCHS = 2
-_STEPS = EPOCHS * 400 // BATCH
+IMAGES = 400
+EPOCHS, LONG_EPOCHS = 2, 4
+_LONG = '-long'
 _METRICS = {'AP': AP, 'AP50': f'{AP}_50', 'AP75': f'{AP}_75'}
 
 
 def fine_tuning_config(classifier: Path) -> Config:
-    """The config that all runs share: the quickstart's, shorter, from a classifier.
-
-    The rate warms up over the first quarter of the steps and falls to a tenth for the last.
-    """
+    """The config that all runs share: the quickstart's, shorter, from a classifier."""
     config = Config.fromfile(BASE)
     config.model.backbone.init_cfg = dict(
         type='SNPretrained', checkpoint=str(classifier), batch_ratio=RATIOS[0]
     )
-    config.train_cfg.update(max_epochs=EPOCHS, val_interval=EPOCHS)
-    config.max_epochs = EPOCHS
     config.train_dataloader.batch_size = BATCH
-    warm_up, fall = config.param_scheduler
-    warm_up.end = _STEPS // 4
-    fall.update(by_epoch=False, milestones=[_STEPS * 3 // 4], end=_STEPS)
+    config.merge_from_dict(schedule(EPOCHS))
     return config
+
+
+def schedule(length: int) -> dict[str, Any]:
+    """Options of a training of so many epochs: a validation at its end, and the rate.
+
+    It warms up over the first quarter of the steps and falls to a tenth for the last.
+    """
+    steps = length * IMAGES // BATCH
+    fall = {'by_epoch': False, 'milestones': [steps * 3 // 4], 'end': steps}
+    return {
+        'max_epochs': length,
+        'train_cfg.max_epochs': length,
+        'train_cfg.val_interval': length,
+        'param_scheduler.0.end': steps // 4,
+        **{f'param_scheduler.1.{key}': value for key, value in fall.items()},
+    }
 
 
 def fine_tunings(config: str) -> list[Run]:
     """Runs of that config, each ratio, frozen BN and random weights, with three seeds.
 
-    They differ in the backbone alone; FPN and heads have SN and start from random weights.
+    They differ in the backbone alone; FPN and heads have SN and start from random weights. One of
+    the ratios and its rivals are trained twice as long too.
     """
     backbone = 'model.backbone'
     cases: dict[str, dict[str, Any]] = {
@@ -57,6 +68,9 @@ def fine_tunings(config: str) -> list[Run]:
     }
     for ratio in RATIOS:
         cases[f'sn-{ratio:.2f}'] = {f'{backbone}.init_cfg.batch_ratio': ratio}
+    longer = schedule(LONG_EPOCHS)
+    for variant in ('scratch', 'frozen-bn', 'sn-0.90'):
+        cases[variant + _LONG] = {**cases[variant], **longer}
     return [
         Run(variant, BATCH, seed, config, {**options, 'randomness.seed': seed})
         for seed in SEEDS
@@ -82,10 +96,16 @@ def prepare(work_dir: Path) -> list[Run]:
 
 
 def title(variant: str) -> str:
-    """What a variant is called in tables and pictures."""
+    """What the backbone of a variant is called in tables and pictures."""
+    variant = variant.removesuffix(_LONG)
     kind, _, ratio = variant.partition('-')
     titles = {'scratch': 'SN from scratch', 'frozen-bn': 'frozen BN'}
     return titles.get(variant) or f'{kind.upper()}, `bn` at {ratio}'
+
+
+def epochs(variant: str) -> int:
+    """How long a variant is trained."""
+    return LONG_EPOCHS if variant.endswith(_LONG) else EPOCHS
 
 
 def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:
@@ -107,9 +127,10 @@ def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:
 def draw_figures(records: Sequence[Record], folder: Path) -> None:
     """Draw ``ap.png``: the AP of each seed and their mean, by how the backbone started."""
     groups = {
-        title(variant).replace('`', ''): [100 * record.metrics[AP][-1] for record in group]
+        f'{title(variant)}, {epochs(variant)} epochs': [100 * r.metrics[AP][-1] for r in group]
         for (variant, _), group in by_case(records).items()
     }
+    groups = {label.replace('`', ''): values for label, values in groups.items()}
     draw_points(groups, 'validation box AP (%)', folder / 'ap.png')
 
 
@@ -118,8 +139,9 @@ def _ap_table(records: Sequence[Record]) -> str:
     for (variant, _), group in by_case(records).items():
         last = [[record.metrics[name][-1] for record in group] for name in _METRICS.values()]
         by_seed = ', '.join(f'{100 * ap:.1f}' for ap in last[0])
-        rows.append([title(variant), *(spread(values, 100) for values in last), by_seed])
-    return markdown(['backbone', *_METRICS, 'AP of each seed'], rows)
+        spreads = [spread(values, 100) for values in last]
+        rows.append([title(variant), str(epochs(variant)), *spreads, by_seed])
+    return markdown(['backbone', 'epochs', *_METRICS, 'AP of each seed'], rows)
 
 
 def _ratio_table(records: Sequence[Record]) -> str:
@@ -128,5 +150,6 @@ def _ratio_table(records: Sequence[Record]) -> str:
         ratios = [record.ratios['backbone'] for record in group if 'backbone' in record.ratios]
         if ratios:
             learned = [[part[kind]['bn'] for part in ratios] for kind in ('mean', 'var')]
-            rows.append([title(variant), *(spread(values, digits=3) for values in learned)])
-    return markdown(['backbone', 'w of `bn` at the end', 'w′ of `bn` at the end'], rows)
+            spreads = [spread(values, digits=3) for values in learned]
+            rows.append([title(variant), str(epochs(variant)), *spreads])
+    return markdown(['backbone', 'epochs', 'w of `bn` at the end', 'w′ of `bn` at the end'], rows)

@@ -35,6 +35,8 @@ def configs(config_file: Path) -> dict[str, Config]:
 def test_three_seeds_of_every_start(configs: dict) -> None:
     starts = {name.rsplit('_b2_s', 1)[0] for name in configs}
     assert {'scratch', 'frozen-bn', 'sn-0.33', 'sn-1.00'} < starts
+    longer = {start.removesuffix('-long') for start in starts if start.endswith('-long')}
+    assert {'scratch', 'frozen-bn'} < longer < starts
     assert len(configs) == 3 * len(starts)
     for name, config in configs.items():
         assert config.randomness.seed == int(name[-1])
@@ -55,20 +57,25 @@ def test_backbone_starts_as_its_name_says(configs: dict) -> None:
     assert configs['sn-1.00_b2_s0'].model.backbone.init_cfg.batch_ratio == 1
 
 
-def test_runs_differ_in_the_backbone_and_the_seed_alone(configs: dict) -> None:
+def test_runs_of_a_length_differ_in_the_backbone_and_the_seed_alone(configs: dict) -> None:
     def without(config: Config) -> dict:
         kept = deepcopy(config.to_dict())
         del kept['model']['backbone'], kept['randomness']
         return kept
 
-    rests = [without(config) for config in configs.values()]
-    assert all(rest == rests[0] for rest in rests)
-    assert rests[0]['model']['neck']['norm_cfg']['type'] == 'SN'
+    for long in (False, True):
+        rests = [without(config) for name, config in configs.items() if ('long' in name) == long]
+        assert all(rest == rests[0] for rest in rests)
+        assert rests[0]['model']['neck']['norm_cfg']['type'] == 'SN'
+    for name in [name for name in configs if 'long' in name]:
+        assert configs[name].model == configs[name.replace('-long', '')].model
 
 
-def test_the_rate_falls_before_the_end(configs: dict) -> None:
-    config = configs['scratch_b2_s0']
-    steps = config.train_cfg.max_epochs * 400 // 2
+@pytest.mark.parametrize(('name', 'epochs'), [('scratch_b2_s0', 2), ('scratch-long_b2_s0', 4)])
+def test_the_rate_falls_before_the_end(name: str, epochs: int, configs: dict) -> None:
+    config = configs[name]
+    assert (config.train_cfg.max_epochs, config.train_cfg.val_interval) == (epochs, epochs)
+    steps = epochs * 400 // 2
     warm_up, fall = config.param_scheduler
     assert (warm_up.end, fall.milestones, fall.end) == (steps / 4, [steps * 3 // 4], steps)
     assert not fall.by_epoch
@@ -89,13 +96,19 @@ def test_tables_and_picture_of_known_records(tmp_path: Path) -> None:
             ('scratch', 0.1, 0.3),
             ('frozen-bn', 0.2, None),
             ('sn-0.80', 0.3, 0.7),
+            ('sn-0.80-long', 0.4, 0.6),
         )
     ]
     page = from_batch_norm.all_tables(records, {'device': 'abacus', 'threads': 1, 'torch': '9'})
-    assert '| SN from scratch | 20.0 ± 10.0 | 40.0 ± 20.0 | 10.0 ± 5.0 | 10.0, 20.0, 30.0 |' in page
-    assert '| frozen BN | 30.0 ± 10.0 |' in page
-    assert '| SN, `bn` at 0.80 | 40.0 ± 10.0 |' in page
-    assert '| SN, `bn` at 0.80 | 0.700 ± 0.000 | 0.700 ± 0.000 |' in page
+    assert (
+        '| SN from scratch | 2 | 20.0 ± 10.0 | 40.0 ± 20.0 | 10.0 ± 5.0 | 10.0, 20.0, 30.0 |'
+        in page
+    )
+    assert '| frozen BN | 2 | 30.0 ± 10.0 |' in page
+    assert '| SN, `bn` at 0.80 | 2 | 40.0 ± 10.0 |' in page
+    assert '| SN, `bn` at 0.80 | 4 | 50.0 ± 10.0 |' in page
+    assert '| SN, `bn` at 0.80 | 2 | 0.700 ± 0.000 | 0.700 ± 0.000 |' in page
+    assert '| SN, `bn` at 0.80 | 4 | 0.600 ± 0.000 | 0.600 ± 0.000 |' in page
     assert page.count('| frozen BN |') == 1
     from_batch_norm.draw_figures(records, tmp_path)
     assert imread(tmp_path / 'ap.png').shape[2] == 4
