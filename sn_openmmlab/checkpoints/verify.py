@@ -50,10 +50,12 @@ def verify(path: str, segmenter: str | os.PathLike) -> str:
     with about(path):
         state = find_weights(checkpoint)
         check_usable(state)
-        if recorded(checkpoint, 'layout') == BATCH_NORM_LAYOUTS[0]:
+        any_network, bn_resnet = BATCH_NORM_LAYOUTS
+        layout = recorded(checkpoint, 'layout')
+        if layout == any_network:
             raise UsageError(_UNKNOWN)
         segments = any(name.startswith('decode_head.') for name in state)
-        title, model = _segmenter(segmenter) if segments else _backbone(state)
+        title, model = _segmenter(segmenter) if segments else _backbone(state, layout == bn_resnet)
         _load(title, model, state)
     return title
 
@@ -75,10 +77,11 @@ def _load(title: str, model: nn.Module, state: Mapping[str, Tensor]) -> None:
         )
 
 
-def _backbone(state: Mapping[str, Tensor]) -> tuple[str, nn.Module]:
+def _backbone(state: Mapping[str, Tensor], from_bn: bool) -> tuple[str, nn.Module]:
     prefix = 'backbone.' if any(name.startswith('backbone.') for name in state) else ''
     network = {name.removeprefix(prefix): weight for name, weight in state.items()}
-    title, model = _resnet(network)
+    # The authors' have all four; from BatchNorm there may be fewer.
+    title, model = _resnet(network, bn_resnet_stages(network) if from_bn else 4)
     if not prefix:
         return title, model
     parts = {'backbone': model}
@@ -89,20 +92,19 @@ def _backbone(state: Mapping[str, Tensor]) -> tuple[str, nn.Module]:
     return title, nn.ModuleDict(parts)
 
 
-def _resnet(state: Mapping[str, Tensor]) -> tuple[str, nn.Module]:
+def _resnet(state: Mapping[str, Tensor], stages: int) -> tuple[str, nn.Module]:
     control = state.get('layer1.0.sn1.mean_weight')
     if control is None or control.numel() not in SCOPES:
         raise UsageError(
             'it was not converted, for it has no layer1.0.sn1.mean_weight of 2 or 3 numbers.'
         )
     scopes = SCOPES[control.numel()]
-    depth, stages = bn_resnet_depth(state), bn_resnet_stages(state)
     if has_groups(state):
         raise UsageError(_UNKNOWN)
     inner = state.get('layer1.0.conv2.weight', torch.empty(64))
     stem = state.get('sn1.weight', state.get('stem.7.weight', torch.empty(64)))
     model = _resnet_class()(
-        depth=depth,
+        depth=bn_resnet_depth(state),
         base_channels=len(inner),
         stem_channels=stem.numel(),
         num_stages=stages,
@@ -113,7 +115,7 @@ def _resnet(state: Mapping[str, Tensor]) -> tuple[str, nn.Module]:
         avg_down='layer2.0.downsample.2.weight' in state,
         norm_cfg=dict(type='SN', scopes=scopes),
     )
-    return f'{resnet_title(state)} with SN of {", ".join(scopes)}', model
+    return f'{resnet_title(state, stages)} with SN of {", ".join(scopes)}', model
 
 
 def _resnet_class() -> type[nn.Module]:

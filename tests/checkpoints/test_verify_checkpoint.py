@@ -47,6 +47,10 @@ FAULTS = {
         lambda s: {k: v for k, v in s.items() if not k.startswith('layer4.2.')},
         r'missing layer4\.2\.conv1\.weight, .* and 12 more; unexpected nothing\.',
     ),
+    'missing stage': (
+        lambda s: {k: v for k, v in s.items() if not k.startswith('layer4.')},
+        r'fit a ResNet-50 with SN of in, ln: missing layer4\.0\.conv1\.weight, .* more; unexp',
+    ),
     'unexpected': (
         lambda s: s | {'fc.bias': torch.ones(9)},
         r'missing nothing; unexpected fc\.bias\.',

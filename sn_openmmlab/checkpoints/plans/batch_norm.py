@@ -11,6 +11,7 @@ from sn_openmmlab.checkpoints.names import few, shown
 from sn_openmmlab.checkpoints.plans.bn_resnet import (
     VECTORS,
     bn_resnet_shapes,
+    bn_resnet_stages,
     is_resnet,
     resnet_title,
 )
@@ -81,7 +82,7 @@ def plan_batch_norm(
     (kind, resnet), title = BATCH_NORM_LAYOUTS, 'a network with BatchNorm'
     expected = _own_shapes(network, norms)
     if is_resnet(network):
-        kind, title = resnet, f'{resnet_title(network)} with BatchNorm'
+        kind, title = resnet, f'{resnet_title(network, bn_resnet_stages(network))} with BatchNorm'
         sources = {name: source for name, source in sources.items() if not _is_classifier(name)}
         expected = bn_resnet_shapes(network) | _counters(network)
     renamed = {_renamed(name): shape for name, shape in expected.items()}

@@ -39,10 +39,10 @@ def bn_resnet_stages(names: Iterable[str]) -> int:
     return max(int(found[1]) for name in names if (found := re.match(r'layer([1-4])\.', name)))
 
 
-def resnet_title(weights: Mapping[str, Tensor]) -> str:
-    """Return what the ResNet of these weights is called."""
+def resnet_title(weights: Mapping[str, Tensor], stages: int) -> str:
+    """Return what the ResNet of these weights and so many stages is called."""
     kind = 'ResNeXt' if has_groups(weights) else 'ResNet'
-    title, stages = f'a {kind}-{bn_resnet_depth(weights)}', bn_resnet_stages(weights)
+    title = f'a {kind}-{bn_resnet_depth(weights)}'
     return title if stages == 4 else f'{title}, cut off after stage {stages},'
 
 
