@@ -10,6 +10,7 @@ import os
 
 # Of the OpenMP standard, of GNU's library, and of Intel's and LLVM's.
 SETTINGS = ('OMP_WAIT_POLICY', 'GOMP_SPINCOUNT', 'KMP_BLOCKTIME')
+OURS = {'OMP_WAIT_POLICY': 'PASSIVE'}
 
 if not any(name in os.environ for name in SETTINGS):
-    os.environ['OMP_WAIT_POLICY'] = 'PASSIVE'
+    os.environ.update(OURS)

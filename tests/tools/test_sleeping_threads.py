@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from _sleeping_threads import SETTINGS
+from _sleeping_threads import OURS, SETTINGS
 
 TOOLS = Path(__file__).resolve().parents[2] / 'tools'
 # tools/setup_env.py runs without torch.
 STARTED = sorted({p.name for p in TOOLS.glob('[!_]*.py')} - {'setup_env.py'})
-BY_US = {'OMP_WAIT_POLICY': 'PASSIVE'}
 
 # In place of torch: says what torch would have found, and ends the process.
 TORCH = f"""
@@ -49,7 +48,7 @@ def torch_finds(bare_env: dict[str, str], tmp_path: Path) -> Callable[..., dict[
 
 @pytest.mark.parametrize('tool', STARTED)
 def test_threads_sleep_from_the_start_of_torch(tool: str, torch_finds: Callable) -> None:
-    assert torch_finds(tool, {}) == BY_US
+    assert torch_finds(tool, {}) == OURS
 
 
 @pytest.mark.parametrize(
