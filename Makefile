@@ -45,6 +45,7 @@ test-slow: env ## run the slow tests
 benchmark: env ## time the layer and a training step on this CPU, into docs/speed
 	$(PY) tools/benchmark_op.py --out docs/speed
 	$(PY) tools/benchmark_step.py --out docs/speed
+	$(PY) tools/benchmark_busy.py --out docs/speed
 
 experiment: data ## train BN, GN and SN at small batches, three seeds each, into docs/small_batch
 	$(PY) tools/small_batch.py --out docs/small_batch --work-dir work_dirs/small_batch

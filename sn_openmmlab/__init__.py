@@ -7,6 +7,7 @@ distributions, importing this package registers ``SN``, ``SyncSN`` and the weigh
 
 from importlib.util import find_spec
 
+from sn_openmmlab.layers.batch_average import update_bn
 from sn_openmmlab.layers.conversion import convert_sync_switch_norm, revert_sync_switch_norm
 from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
@@ -18,6 +19,7 @@ __all__ = [
     'convert_batch_norm',
     'convert_sync_switch_norm',
     'revert_sync_switch_norm',
+    'update_bn',
 ]
 __version__ = '0.1.0'
 

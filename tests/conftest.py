@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import _sleeping_threads  # noqa: F401
 import numpy as np
 import pytest
 import torch

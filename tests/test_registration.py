@@ -12,6 +12,7 @@ from mmengine.registry import MODELS, WEIGHT_INITIALIZERS, DefaultScope
 
 import sn_openmmlab
 from sn_openmmlab.checkpoints.pretrained import SNPretrained
+from sn_openmmlab.layers.batch_average import update_bn
 from sn_openmmlab.layers.conversion import convert_sync_switch_norm, revert_sync_switch_norm
 from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
@@ -190,6 +191,7 @@ def test_the_public_names_are_the_layers_and_the_conversions():
         'SwitchNorm': SwitchNorm,
         'SyncSwitchNorm': SyncSwitchNorm,
         'convert_batch_norm': convert_batch_norm,
+        'update_bn': update_bn,
         'convert_sync_switch_norm': convert_sync_switch_norm,
         'revert_sync_switch_norm': revert_sync_switch_norm,
     }

@@ -7,6 +7,7 @@ import argparse
 import json
 from pathlib import Path
 
+import _sleeping_threads  # noqa: F401
 import torch
 
 from sn_openmmlab.benchmarks.machine import describe

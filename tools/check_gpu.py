@@ -11,6 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import _sleeping_threads  # noqa: F401
 import torch
 
 from sn_openmmlab.benchmarks import tables

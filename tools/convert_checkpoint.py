@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+import _sleeping_threads  # noqa: F401
+
 from sn_openmmlab.checkpoints.convert import PlannedFile, converted_checkpoint, plan_files
 from sn_openmmlab.checkpoints.files.writing import check_output, write_checkpoint
 from sn_openmmlab.checkpoints.names import few

@@ -5,6 +5,8 @@ python tools/from_batch_norm.py --out docs/from_batch_norm --work-dir work_dirs/
 
 from pathlib import Path
 
+import _sleeping_threads  # noqa: F401
+
 from sn_openmmlab.experiments.command_line import run_experiment
 from sn_openmmlab.experiments.from_batch_norm import all_tables, draw_figures, prepare
 

@@ -4,6 +4,8 @@ import argparse
 import signal
 import sys
 
+import _sleeping_threads  # noqa: F401
+
 from sn_openmmlab.demo.dataset import DemoFolderError, DemoParameters, make_demo_data
 
 

@@ -6,6 +6,8 @@ python tools/report.py CONFIG --work-dir WORK_DIR
 import tempfile
 from pathlib import Path
 
+import _sleeping_threads  # noqa: F401
+
 from sn_openmmlab.analysis.report import find_runs, newest_checkpoint, write_report
 from sn_openmmlab.checkpoints.files.safe_loading import load_safely
 from sn_openmmlab.errors import UsageError

@@ -5,6 +5,8 @@ python tools/small_batch.py --out docs/small_batch --work-dir work_dirs/small_ba
 
 from pathlib import Path
 
+import _sleeping_threads  # noqa: F401
+
 from sn_openmmlab.experiments.command_line import run_experiment
 from sn_openmmlab.experiments.plan import small_batch_runs
 from sn_openmmlab.experiments.small_batch import all_tables, draw_figures

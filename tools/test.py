@@ -3,6 +3,7 @@
 python tools/test.py CONFIG CHECKPOINT
 """
 
+import _sleeping_threads  # noqa: F401
 from mmengine.runner import CheckpointLoader
 
 from sn_openmmlab.checkpoints.files.safe_loading import load_safely

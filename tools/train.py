@@ -4,6 +4,8 @@ python tools/train.py configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py
 torchrun --nproc_per_node=8 tools/train.py CONFIG --launcher pytorch
 """
 
+import _sleeping_threads  # noqa: F401
+
 from sn_openmmlab.checkpoints.files.safe_loading import check_resumable, load_safely
 from sn_openmmlab.runs import config as configs
 from sn_openmmlab.runs import runner as runners

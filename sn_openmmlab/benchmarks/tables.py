@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from math import exp, log
+from statistics import median
 from typing import Any
 
 from sn_openmmlab.benchmarks.rivals import BASELINE, CHAIN, FUSED
@@ -101,6 +102,18 @@ def step_table(data: dict[str, Any]) -> str:
     times = data['milliseconds']
     rows = [[name, f'{time:.0f}', f'{times["SN"] / time:.3f}'] for name, time in times.items()]
     return markdown(['norm', 'ms per step', 'SN / norm'], rows)
+
+
+def busy_table(data: dict[str, Any]) -> str:
+    """Milliseconds of a training step, alone and on busy cores: the median, the least, the most."""
+    places = {'alone': 'alone', 'beside': f'beside {data["beside"]} single-threaded processes'}
+    rows = []
+    for place, title in places.items():
+        times = data['milliseconds'][place]
+        spread = (f'{median(t):.0f} ({min(t):.0f} to {max(t):.0f})' for t in times.values())
+        ratio = median(times['sleep']) / median(times['spin'])
+        rows.append([title, *spread, f'{ratio:.3f}'])
+    return markdown(['ms per step', 'threads spin', 'threads sleep', 'sleep / spin'], rows)
 
 
 def all_tables(data: dict[str, Any]) -> str:

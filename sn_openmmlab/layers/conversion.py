@@ -1,10 +1,18 @@
 """Turns the SN layers of a model into SyncSN and back."""
 
+import warnings
+from collections.abc import Collection
+
 from torch import nn
 from torch.distributed import ProcessGroup
 
+from sn_openmmlab.layers.norm_act import SwitchNormAct, SyncSwitchNormAct
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm, check_process_group
+from sn_openmmlab.layers.tally import class_name, tally
+
+_SYNCED = {SwitchNorm: SyncSwitchNorm, SwitchNormAct: SyncSwitchNormAct}
+_REVERTED = {synced: plain for plain, synced in _SYNCED.items()}
 
 
 def convert_sync_switch_norm(
@@ -14,8 +22,8 @@ def convert_sync_switch_norm(
 
     The layers stay the same objects and only change their class, so that parameters, buffers,
     hooks, modes and all references to them, such as an optimizer's, hold. A SyncSN layer gets the
-    new process group. Subclasses of either are left alone, since they would lose what they
-    override.
+    new process group. Subclasses that are not of this package are left alone, since they would lose
+    what they override; a warning counts them by class. Another one says so where there is no SN.
 
     Args:
         module: any module; an SN layer itself, too.
@@ -28,10 +36,18 @@ def convert_sync_switch_norm(
         TypeError: ``process_group`` is not a process group.
     """
     check_process_group(process_group)
-    for layer in module.modules():
-        if type(layer) in (SwitchNorm, SyncSwitchNorm):
-            layer.__class__ = SyncSwitchNorm
+    layers = [layer for layer in module.modules() if isinstance(layer, SwitchNorm)]
+    if not layers:
+        warnings.warn(
+            f'convert_sync_switch_norm found no SN in {type(module).__name__}: nothing changed.',
+            stacklevel=2,
+        )
+    for layer in layers:
+        if type(layer) in _SYNCED:
+            layer.__class__ = _SYNCED[type(layer)]
+        if type(layer) in _REVERTED:
             layer.process_group = process_group
+    _warn_of_left('convert_sync_switch_norm', layers, _REVERTED)
     return module
 
 
@@ -40,8 +56,20 @@ def revert_sync_switch_norm(module: nn.Module) -> nn.Module:
 
     See :func:`convert_sync_switch_norm`, which it undoes.
     """
-    for layer in module.modules():
-        if type(layer) is SyncSwitchNorm:
+    layers = [layer for layer in module.modules() if isinstance(layer, SyncSwitchNorm)]
+    for layer in layers:
+        if type(layer) in _REVERTED:
             del layer.process_group
-            layer.__class__ = SwitchNorm
+            layer.__class__ = _REVERTED[type(layer)]
+    _warn_of_left('revert_sync_switch_norm', layers, _SYNCED)
     return module
+
+
+def _warn_of_left(function: str, layers: Collection[nn.Module], done: Collection[type]) -> None:
+    left = tally(class_name(layer) for layer in layers if type(layer) not in done)
+    if left:
+        warnings.warn(
+            f'{function} left {left}, which would lose what they override: change such layers by '
+            'hand.',
+            stacklevel=3,
+        )

@@ -1,13 +1,13 @@
 """Turns the BatchNorm layers of a model into Switchable Normalization that starts from them."""
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.lazy import LazyModuleMixin
-from torch.nn.utils.parametrize import is_parametrized
 
 from sn_openmmlab.layers.arguments import (
     check_batch_ratio,
@@ -16,8 +16,8 @@ from sn_openmmlab.layers.arguments import (
     check_num_features,
     check_scopes,
 )
+from sn_openmmlab.layers.bn_kinds import describe_left, sn_class
 from sn_openmmlab.layers.switch_norm import SwitchNorm
-from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
 BATCH_RATIO = 0.9
 
@@ -40,10 +40,15 @@ def convert_batch_norm(
 
     The layers stay the same objects and only change their class, so that γ, β, the running
     statistics, eps, momentum, names, hooks, modes and all references to them hold. New are λ and
-    λ′, which train where γ does; an optimizer built before lacks them. Subclasses with a
-    ``forward`` of their own and layers with a parametrization are left alone, since they would
-    lose it. mmcv's ``efficient_conv_bn_eval``, which skips the norm in evaluation, is turned off
-    where the norm was converted.
+    λ′, which train where γ does; an optimizer built before lacks them. mmcv's
+    ``efficient_conv_bn_eval``, which skips the norm in evaluation, is turned off where the norm was
+    converted.
+
+    timm's ``BatchNormAct2d`` and ``SyncBatchNormAct`` are converted too and keep their activation.
+    What would lose something stays as it is: a BatchNorm with a ``forward`` or ``train`` of its
+    own or with a parametrization, and what does not derive from torch's BatchNorm, such as a
+    ``FrozenBatchNorm2d``. One warning counts these by class; one says so where the module has no
+    BatchNorm at all, nor SN.
 
     Args:
         module: any module; a BatchNorm itself, too.
@@ -64,17 +69,17 @@ def convert_batch_norm(
     scopes = check_scopes(scopes)
     controls = start_controls(scopes, batch_ratio)
     check_choice('correction', correction, (0, 1))
-    layers = [layer for layer in module.modules() if _is_batch_norm(layer)]
-    for layer in layers:
+    kinds = {layer: kind for layer in module.modules() if (kind := sn_class(layer))}
+    for layer in kinds:
         _check_seen_data(layer)
         check_num_features(layer.num_features)
         check_groups(num_groups, layer.num_features, scopes)
-    for layer in layers:
-        synced = isinstance(layer, nn.SyncBatchNorm)
-        layer.__class__ = SyncSwitchNorm if synced else SwitchNorm
+    for layer, kind in kinds.items():
+        layer.__class__ = kind
         layer.scopes, layer.num_groups, layer.correction = scopes, num_groups, correction
         _add_controls(layer, controls)
-    _stop_folding(module, layers)
+    _stop_folding(module, kinds)
+    _warn_of_left(module, len(kinds))
     return module
 
 
@@ -103,12 +108,6 @@ def start_controls(scopes: Sequence[str], batch_ratio: float) -> list[float]:
     return [1 + gap if scope == 'bn' else 1.0 for scope in scopes]
 
 
-def _is_batch_norm(layer: nn.Module) -> bool:
-    forwards = (_BatchNorm.forward, nn.SyncBatchNorm.forward)
-    known = isinstance(layer, _BatchNorm) and type(layer).forward in forwards
-    return known and not is_parametrized(layer)
-
-
 def _check_seen_data(layer: _BatchNorm) -> None:
     if isinstance(layer, LazyModuleMixin):
         raise ValueError(
@@ -133,3 +132,20 @@ def _stop_folding(module: nn.Module, layers: Iterable[nn.Module]) -> None:
         switch = getattr(part, 'turn_on_efficient_conv_bn_eval', None)
         if switch and not converted.isdisjoint(part.children()):
             switch(False)
+
+
+def _warn_of_left(module: nn.Module, converted: int) -> None:
+    left = describe_left(module.modules())
+    if left:
+        count = str(converted) if converted else 'nothing'
+        message = (
+            f'convert_batch_norm turned {count} into SN and left {left}: put '
+            "torch's BatchNorm in their places before the conversion if they are to be SN."
+        )
+    elif any(isinstance(layer, SwitchNorm) for layer in module.modules()):
+        return
+    else:
+        message = (
+            f'convert_batch_norm found no BatchNorm in {type(module).__name__}: nothing became SN.'
+        )
+    warnings.warn(message, stacklevel=3)

@@ -55,6 +55,16 @@ def test_memory_growth_steps_bandwidth_and_errors():
     assert table.endswith('| aten | float32 | NCHW | 2.0e-07 | 1e-04 |')
 
 
+def test_steps_on_busy_cores():
+    alone = {'spin': [100.0, 120.0, 90.0], 'sleep': [110.0, 130.0, 110.0]}
+    beside = {'spin': [4000.0, 2000.0], 'sleep': [300.0]}
+    data = {'beside': 4, 'milliseconds': {'alone': alone, 'beside': beside}}
+    assert tables.busy_table(data).split('\n')[2:] == [
+        '| alone | 100 (90 to 120) | 110 (110 to 130) | 1.100 |',
+        '| beside 4 single-threaded processes | 3000 (2000 to 4000) | 300 (300 to 300) | 0.100 |',
+    ]
+
+
 def test_the_committed_data_make_the_committed_tables(repo):
     folder = repo / 'docs' / 'speed'
     data = json.loads((folder / 'cpu.json').read_text())

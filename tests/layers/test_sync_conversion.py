@@ -1,5 +1,7 @@
 """One call turns the SN layers of a model into SyncSN, and one turns them back."""
 
+import warnings
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -114,3 +116,38 @@ def test_what_is_no_process_group_converts_nothing(model):
     with pytest.raises(TypeError, match='process_group must be None'):
         convert_sync_switch_norm(model, [0, 1])
     assert type(model['first']) is SwitchNorm
+
+
+def _warnings(function, module):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        function(module)
+    # Python shows the line that called it.
+    assert all(warning.filename == __file__ for warning in caught)
+    return [str(warning.message) for warning in caught]
+
+
+def test_subclasses_that_were_left_are_counted(model):
+    words = 'which would lose what they override: change such layers by hand.'
+    model['second'] = OurNorm(4)
+    assert _warnings(convert_sync_switch_norm, model) == [
+        f'convert_sync_switch_norm left 2 {__name__}.OurNorm, 1 {__name__}.OurSyncNorm, {words}'
+    ]
+    # A subclass of SN is no SyncSN, so nothing of it was to be reverted.
+    assert _warnings(revert_sync_switch_norm, model) == [
+        f'revert_sync_switch_norm left 1 {__name__}.OurSyncNorm, {words}'
+    ]
+
+
+def test_a_module_without_sn_is_said_to_have_none():
+    model = nn.Sequential(nn.BatchNorm2d(4))
+    assert _warnings(convert_sync_switch_norm, model) == [
+        'convert_sync_switch_norm found no SN in Sequential: nothing changed.'
+    ]
+
+
+def test_what_is_done_already_is_no_fault():
+    model = nn.Sequential(SwitchNorm(4))
+    assert _warnings(revert_sync_switch_norm, model) == []
+    assert _warnings(convert_sync_switch_norm, model) == []
+    assert _warnings(convert_sync_switch_norm, model) == []

@@ -1,0 +1,57 @@
+"""Time training steps with OpenMP threads that spin and that sleep, alone and on busy cores.
+
+python tools/benchmark_busy.py --out docs/speed
+"""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+import _sleeping_threads
+import torch
+
+from sn_openmmlab.benchmarks.busy import time_steps
+from sn_openmmlab.benchmarks.machine import describe
+from sn_openmmlab.benchmarks.tables import busy_table
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFIG = 'configs/_base_/faster-rcnn_r18_fpn_sn-all_scratch.py'
+SIZE = (192, 256)
+ROUNDS = 8
+SECONDS = 75
+BESIDE = 4
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--out', type=Path, required=True, help='the folder of busy.json')
+    parser.add_argument('--threads', type=int, default=2, help='threads of the CPU')
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    stepper = [sys.executable, '-m', 'sn_openmmlab.benchmarks.stepper', ROOT / CONFIG]
+    # Not what is set here, which may be either.
+    settings = _sleeping_threads.SETTINGS
+    spinning = {name: value for name, value in os.environ.items() if name not in settings}
+    data = {
+        'machine': describe(torch.device('cpu')),
+        'config': CONFIG,
+        'images': 2,
+        'size': SIZE,
+        'beside': BESIDE,
+        'milliseconds': time_steps(
+            [*map(str, (*stepper, *SIZE, args.threads))],
+            {'spin': spinning, 'sleep': {**spinning, **_sleeping_threads.OURS}},
+            rounds=ROUNDS,
+            seconds=SECONDS,
+            beside=BESIDE,
+        ),
+    }
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / 'busy.json').write_text(json.dumps(data, indent=1) + '\n')
+    print(busy_table(data))
+
+
+if __name__ == '__main__':
+    main()
