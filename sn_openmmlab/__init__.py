@@ -8,6 +8,7 @@ distributions, importing this package registers ``SN``, ``SyncSN`` and the weigh
 from importlib.util import find_spec
 
 from sn_openmmlab.layers.batch_average import update_bn
+from sn_openmmlab.layers.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.conversion import convert_sync_switch_norm, revert_sync_switch_norm
 from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
@@ -16,6 +17,7 @@ from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 __all__ = [
     'SwitchNorm',
     'SyncSwitchNorm',
+    'calibrate_switch_norm',
     'convert_batch_norm',
     'convert_sync_switch_norm',
     'revert_sync_switch_norm',
