@@ -1,6 +1,7 @@
 """The Switchable Normalization layer."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,8 @@ from sn_openmmlab.layers.arguments import (
     check_num_features,
     check_scopes,
 )
+from sn_openmmlab.layers.loading import check_weights
+from sn_openmmlab.layers.settings import record_settings, settings_of
 from sn_openmmlab.ops.batch import BatchMoments
 from sn_openmmlab.ops.switch_norm import switch_norm
 
@@ -39,6 +42,9 @@ class SwitchNorm(_InstanceNorm):
     It derives from torch's ``_InstanceNorm`` so that mmengine and mmcv know it for a norm layer
     (``norm_decay_mult``), while what rewrites BatchNorms (SyncBN conversion, conv-BN fusion)
     leaves it alone.
+
+    A state dict records ``scopes``, ``correction`` and, with ``'gn'``, ``num_groups`` in its
+    metadata; one that was trained with others, or with another number of scopes, does not load.
 
     Args:
         num_features: C, the number of channels.
@@ -71,6 +77,7 @@ class SwitchNorm(_InstanceNorm):
             one, channels that the groups do not divide; a momentum outside [0, 1]; a negative
             eps; a correction other than 0 and 1. In ``forward``: an input that is not floating
             point, not of 2 to 5 dimensions, or not of C channels.
+        WeightsError: in ``load_state_dict``, see above; whatever ``strict`` is.
     """
 
     _abbr_ = 'sn'
@@ -142,6 +149,20 @@ class SwitchNorm(_InstanceNorm):
     def extra_repr(self) -> str:
         shown = f'{super().extra_repr()}, scopes={self.scopes}, correction={self.correction}'
         return f'{shown}, num_groups={self.num_groups}' if 'gn' in self.scopes else shown
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, *args: Any) -> None:
+        super()._save_to_state_dict(destination, prefix, *args)
+        record_settings(settings_of(self), destination, prefix)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        *args: Any,
+    ) -> None:
+        check_weights(self, state_dict, prefix, local_metadata)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
 
     def _group(self) -> ProcessGroup | None:
         """The processes whose batches ``'bn'`` pools; None for this one alone."""
