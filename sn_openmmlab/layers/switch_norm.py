@@ -59,6 +59,9 @@ class SwitchNorm(_InstanceNorm):
         num_groups: the number of groups of channels of ``'gn'``.
         correction: 0 for the variance of Eq. 2, which divides by the number of positions; 1 for
             the authors' code, which divides the instance variance by one less.
+        norm_eval: whether the layer stays in evaluation mode, with the running statistics that it
+            has, whatever :meth:`train` is called with; as the toolboxes' ``norm_eval`` does for
+            BatchNorm.
         device: of parameters and buffers.
         dtype: of parameters and buffers.
 
@@ -81,6 +84,8 @@ class SwitchNorm(_InstanceNorm):
     """
 
     _abbr_ = 'sn'
+    # For layers that a conversion, or an older pickle, made without it.
+    norm_eval: bool = False
 
     def __init__(
         self,
@@ -92,6 +97,7 @@ class SwitchNorm(_InstanceNorm):
         scopes: Sequence[str] = ('in', 'ln', 'bn'),
         num_groups: int = 32,
         correction: int = 0,
+        norm_eval: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -109,6 +115,8 @@ class SwitchNorm(_InstanceNorm):
         for name in ('mean_weight', 'var_weight'):
             control = torch.ones(len(scopes), device=device, dtype=dtype)
             self.register_parameter(name, nn.Parameter(control))
+        self.norm_eval = norm_eval
+        self.train()
 
     def reset_parameters(self) -> None:
         """Set γ, β, λ, λ′ and the running statistics to their first values."""
@@ -116,6 +124,10 @@ class SwitchNorm(_InstanceNorm):
         for name in ('mean_weight', 'var_weight'):
             if hasattr(self, name):
                 nn.init.ones_(getattr(self, name))
+
+    def train(self, mode: bool = True) -> 'SwitchNorm':
+        """Set the mode, which stays evaluation with ``norm_eval``, and return the layer."""
+        return super().train(False if self.norm_eval else mode)
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalize ``x``, (N, C, *) with up to three more dimensions; the output is like it."""
@@ -148,7 +160,8 @@ class SwitchNorm(_InstanceNorm):
 
     def extra_repr(self) -> str:
         shown = f'{super().extra_repr()}, scopes={self.scopes}, correction={self.correction}'
-        return f'{shown}, num_groups={self.num_groups}' if 'gn' in self.scopes else shown
+        shown = f'{shown}, num_groups={self.num_groups}' if 'gn' in self.scopes else shown
+        return f'{shown}, norm_eval=True' if self.norm_eval else shown
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, *args: Any) -> None:
         super()._save_to_state_dict(destination, prefix, *args)
