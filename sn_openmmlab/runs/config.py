@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from mmengine.config import Config, ConfigDict
+from mmengine.config.utils import MODULE2PACKAGE
 
 from sn_openmmlab.errors import UsageError
 
@@ -32,7 +33,7 @@ def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> C
         config = Config.fromfile(path)
         config.merge_from_dict(dict(options or {}))
     except Exception as error:
-        raise UsageError(f'{path} cannot be read as a config: {_first_line(error)}') from error
+        raise UsageError(f'{path} cannot be read as a config: {_reason(error)}') from error
     _check_toolbox(config, path)
     return config
 
@@ -149,6 +150,20 @@ def _pretrained(part: Any, key: str) -> list[tuple[str, str, bool]]:
 
 def _from_scratch(key: str, frozen: bool) -> str:
     return f'{key}.init_cfg=None' + (f' {key}.frozen_stages=-1' if frozen else '')
+
+
+def _reason(error: Exception) -> str:
+    """Why a config cannot be read, in one sentence."""
+    for toolbox in TOOLBOXES:
+        package, spec = MODULE2PACKAGE[toolbox], find_spec(toolbox)
+        # mmengine advises to install it, which would overwrite the toolbox of the other name.
+        if spec and str(error).startswith(f'{package} is not installed'):
+            return (
+                f'mmengine looks for the base {toolbox}::… in a distribution named {package}, but '
+                f'the {toolbox} here has another name: in place of {toolbox}:: write the path of '
+                f'its configs, {Path(spec.origin).parent / ".mim" / "configs"}/…'
+            )
+    return _first_line(error)
 
 
 def _first_line(error: Exception) -> str:

@@ -71,6 +71,35 @@ def test_unreadable_config_is_one_sentence(text: str, reason: str, write_config:
     assert message.removeprefix(f'{file} cannot be read as a config: ')
 
 
+def test_base_of_a_toolbox_under_another_name_is_one_sentence(
+    write_config: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with onedl-mmsegmentation, which is not there by the name that mmengine looks for."""
+    pytest.importorskip('mmseg')
+    monkeypatch.setattr('mmengine.config.config.is_installed', lambda package: False)
+    monkeypatch.setattr('subprocess.check_call', lambda *args, **_: pytest.fail(f'runs {args}'))
+    file = write_config("_base_ = 'mmseg::_base_/models/bisenetv2.py'\ndefault_scope = 'mmseg'\n")
+    with pytest.raises(
+        UsageError, match=r'write the path of its configs, .*/mmseg/.*/…$'
+    ) as caught:
+        read_config(file)
+    message = str(caught.value)
+    assert 'in a distribution named mmsegmentation, but the mmseg here has another' in message
+    folder = Path(message.removesuffix('/…').rpartition(' ')[2])
+    base = folder / '_base_/models/bisenetv2.py'
+    file = write_config(f"_base_ = '{base}'\ndefault_scope = 'mmseg'\n")
+    assert read_config(file).model.backbone.type == 'BiSeNetV2'
+
+
+def test_base_of_a_toolbox_that_is_not_there_is_one_sentence(
+    write_config: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr('mmengine.config.config.is_installed', lambda package: False)
+    monkeypatch.setitem(sys.modules, 'mmseg', None)
+    with pytest.raises(UsageError, match='mmsegmentation is not installed, please install'):
+        read_config(write_config("_base_ = 'mmseg::_base_/models/bisenetv2.py'"))
+
+
 def test_file_of_another_kind_is_one_sentence(tmp_path: Path) -> None:
     file = tmp_path / 'config.txt'
     file.write_text("default_scope = 'mmdet'")
