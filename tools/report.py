@@ -13,11 +13,15 @@ from sn_openmmlab.runs import config as configs
 from sn_openmmlab.runs import runner as runners
 from sn_openmmlab.runs.command_line import exit_with_sentence, run_parser
 from sn_openmmlab.runs.data.check import check_data
+from sn_openmmlab.runs.norms import say_norms
+from sn_openmmlab.runs.with_sn import convert_norms
 
 
 def main() -> None:
     args = run_parser(__doc__.split('\n')[0]).parse_args()
     config = configs.read_config(args.config, args.cfg_options)
+    if args.convert_norms:
+        convert_norms(config)
     configs.set_work_dir(config, args.work_dir)
     runs = find_runs(config.work_dir)
     checkpoint = newest_checkpoint(config.work_dir)
@@ -27,7 +31,9 @@ def main() -> None:
     check_data(config, 'val_dataloader')
     load_safely()
     with tempfile.TemporaryDirectory() as config.work_dir:
-        metrics = write_report(runners.build_runner(config), checkpoint, runs, folder)
+        runner = runners.build_runner(config)
+        say_norms(runner.model, config)
+        metrics = write_report(runner, checkpoint, runs, folder)
     for name, value in metrics.items():
         print(f'{name}: {value}')
     print(f'Everything is in {folder}:')

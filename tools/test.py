@@ -16,6 +16,7 @@ from sn_openmmlab.runs.command_line import (
     run_parser,
 )
 from sn_openmmlab.runs.data.check import check_data
+from sn_openmmlab.runs.with_sn import convert_norms
 
 
 def main() -> None:
@@ -31,6 +32,8 @@ def main() -> None:
     export_local_rank(args.local_rank)
 
     config = configs.read_config(args.config, args.cfg_options)
+    if args.convert_norms:
+        convert_norms(config)
     configs.set_work_dir(config, args.work_dir)
     configs.check_checkpoint(args.checkpoint)
     config.load_from = args.checkpoint

@@ -14,6 +14,7 @@ from sn_openmmlab.runs.command_line import (
     run_parser,
 )
 from sn_openmmlab.runs.data.check import check_data
+from sn_openmmlab.runs.with_sn import convert_norms
 
 
 def main() -> None:
@@ -34,6 +35,8 @@ def main() -> None:
     export_local_rank(args.local_rank)
 
     config = configs.read_config(args.config, args.cfg_options)
+    if args.convert_norms:
+        convert_norms(config)
     configs.set_work_dir(config, args.work_dir)
     if args.amp:
         runners.use_amp(config)

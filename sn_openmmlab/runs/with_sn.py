@@ -15,7 +15,15 @@ from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.names import LAYERS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
-_OPTIONS = ('scopes', 'num_groups', 'correction', 'eps', 'momentum', 'requires_grad')
+_OPTIONS = (
+    'scopes',
+    'num_groups',
+    'correction',
+    'eps',
+    'momentum',
+    'norm_eval',
+    'requires_grad',
+)
 
 
 def build_with_sn(
@@ -37,8 +45,8 @@ def build_with_sn(
     Args:
         of: the type of the model, as the config had it before.
         norm_cfg: the type, ``'SN'`` or ``'SyncSN'``, which makes all of them SyncSN, and what may
-            be set of the layer: ``scopes``, ``num_groups``, ``correction``, ``eps``, ``momentum``
-            and ``requires_grad``. None for ``dict(type='SN')``.
+            be set of the layer: ``scopes``, ``num_groups``, ``correction``, ``eps``, ``momentum``,
+            ``norm_eval`` and ``requires_grad``. None for ``dict(type='SN')``.
         **model: all other keys of the model.
 
     Returns:
@@ -113,10 +121,9 @@ def _check_of(of: str | type | None) -> None:
 
 def _convert(model: nn.Module, options: Mapping[str, Any]) -> list[SwitchNorm]:
     present = {layer for layer in model.modules() if isinstance(layer, SwitchNorm)}
-    scopes = options.get('scopes', ('in', 'ln', 'bn'))
     settings = {name: options[name] for name in ('num_groups', 'correction') if name in options}
     try:
-        scopes = check_scopes(scopes)
+        scopes = check_scopes(options.get('scopes', SwitchNorm(1).scopes))
         check_eps(options.get('eps', 0))
         check_momentum(options.get('momentum'))
         # The conversion needs 'bn', in which it keeps the running statistics.
@@ -127,8 +134,9 @@ def _convert(model: nn.Module, options: Mapping[str, Any]) -> list[SwitchNorm]:
     layers = [x for x in model.modules() if isinstance(x, SwitchNorm) and x not in present]
     for layer in layers:
         _start_anew(layer, scopes)
-        for name in ('eps', 'momentum'):
+        for name in ('eps', 'momentum', 'norm_eval'):
             setattr(layer, name, options.get(name, getattr(layer, name)))
+        layer.train(layer.training)
     if 'requires_grad' in options:
         _set_trained(model, layers, options['requires_grad'])
     return layers

@@ -11,7 +11,7 @@ import torch
 from mmengine.config import Config, ConfigDict
 from mmengine.model import MMDistributedDataParallel
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import MODELS, DefaultScope, init_default_scope
+from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -47,7 +47,6 @@ FCN = dict(
 def default_scope() -> Iterator[None]:
     """Names without a toolbox are MMSegmentation's, as when a run of it starts."""
     pytest.importorskip('mmseg')
-    init_default_scope('mmseg')
     with DefaultScope.overwrite_default_scope('mmseg'):
         yield
 
@@ -166,6 +165,15 @@ def test_requires_grad_freezes_all_and_trains_all() -> None:
         layers = _layers(MODELS.build(config), SwitchNorm).values()
         states = {p.requires_grad for layer in layers for p in layer.parameters()}
         assert states == {trained}
+
+
+def test_norm_eval_holds_the_statistics() -> None:
+    model = MODELS.build(_with_sn(norm_eval=True, requires_grad=False)).train()
+    before = copy.deepcopy(model.state_dict())
+    model.backbone(torch.randn(2, 3, 32, 32))
+    assert all(value.equal(model.state_dict()[name]) for name, value in before.items())
+    assert not any(layer.training for layer in _layers(model, SwitchNorm).values())
+    assert model.backbone.training
 
 
 def test_optimizer_has_lambda_and_spares_it_decay() -> None:
