@@ -13,14 +13,15 @@ from sn_openmmlab.layers.switch_norm import SwitchNorm
 _NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 # mmcv's MMSyncBN and torchvision's frozen BatchNorm, which derive from none of torch's.
 _OTHER_NORMS = ('SyncBatchNorm', 'FrozenBatchNorm2d')
-# As configs name them.
+# As configs name them, by the names of their classes: mmengine has a SyncBatchNorm of its own, and
+# what it turns SyncBN into where there is one process.
 _SHORT = {
-    **{layer: name for name, layer in reversed(LAYERS.items())},
-    nn.SyncBatchNorm: 'SyncBN',
-    nn.GroupNorm: 'GN',
-    nn.LayerNorm: 'LN',
-    **dict.fromkeys((nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d), 'BN'),
-    **dict.fromkeys((nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d), 'IN'),
+    **{layer.__name__: name for name, layer in reversed(LAYERS.items())},
+    **dict.fromkeys(('BatchNorm1d', 'BatchNorm2d', 'BatchNorm3d', '_BatchNormXd'), 'BN'),
+    **dict.fromkeys(('InstanceNorm1d', 'InstanceNorm2d', 'InstanceNorm3d'), 'IN'),
+    'SyncBatchNorm': 'SyncBN',
+    'GroupNorm': 'GN',
+    'LayerNorm': 'LN',
 }
 # What distribution, test-time augmentation and compilation put around a model.
 _WRAPPERS = ('module', '_orig_mod', '_fsdp_wrapped_module')
@@ -44,9 +45,9 @@ class NormLayer:
 def norm_layers(model: nn.Module) -> list[NormLayer]:
     """Return the norm layers of a model, bare or wrapped, in the order of its modules."""
     return [
-        NormLayer(bare_name(name), _kind(layer), isinstance(layer, SwitchNorm))
+        NormLayer(bare_name(name), _SHORT.get(kind, kind), isinstance(layer, SwitchNorm))
         for name, layer in model.named_modules()
-        if isinstance(layer, _NORMS) or type(layer).__name__ in _OTHER_NORMS
+        if (kind := type(layer).__name__) in _OTHER_NORMS or isinstance(layer, _NORMS)
     ]
 
 
@@ -93,7 +94,3 @@ def _counted(names: Iterable[str]) -> str:
 
 def _layers(number: int) -> str:
     return f'{number} layer' if number == 1 else f'{number} layers'
-
-
-def _kind(layer: nn.Module) -> str:
-    return _SHORT.get(type(layer), type(layer).__name__)

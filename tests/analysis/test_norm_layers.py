@@ -1,6 +1,8 @@
 """Norm layers are counted by kind and by part, whatever wraps the model."""
 
 import pytest
+from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import MODELS
 from torch import nn
 
 from sn_openmmlab import SwitchNorm, SyncSwitchNorm
@@ -64,12 +66,15 @@ def test_every_kind_of_norm_is_counted() -> None:
     )
 
 
-def test_norm_of_mmcv_is_counted() -> None:
+def test_norms_of_mmengine_and_mmcv_are_counted() -> None:
     ops = pytest.importorskip('mmcv.ops')
+    synced = MODELS.get('SyncBN')(4)
+    assert [x.kind for x in norm_layers(nn.Sequential(synced))] == ['SyncBN']
+    assert [x.kind for x in norm_layers(revert_sync_batchnorm(synced))] == ['BN']
     # Its constructor wants a process group.
     norm = ops.SyncBatchNorm.__new__(ops.SyncBatchNorm)
     nn.Module.__init__(norm)
-    assert [layer.kind for layer in norm_layers(norm)] == ['SyncBatchNorm']
+    assert [layer.kind for layer in norm_layers(norm)] == ['SyncBN']
 
 
 def test_model_without_others_says_so() -> None:

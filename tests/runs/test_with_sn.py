@@ -23,8 +23,8 @@ from sn_openmmlab.runs.with_sn import convert_norms
 DEAF = {
     'BiSeNetV1': '_base_/models/bisenetv1_r18-d32.py',
     'BiSeNetV2': '_base_/models/bisenetv2.py',
-    'DDRNet': 'ddrnet/ddrnet_23-slim_in1k-pre_2xb6-120k_cityscapes-1024x1024.py',
-    'STDCContextPathNet': '_base_/models/stdc.py',
+    'DDRNet (23-slim)': 'ddrnet/ddrnet_23-slim_in1k-pre_2xb6-120k_cityscapes-1024x1024.py',
+    'STDC': '_base_/models/stdc.py',
     'ERFNet': '_base_/models/erfnet_fcn.py',
 }
 FCN = dict(
@@ -77,12 +77,14 @@ def _name_sn(part: Any) -> None:
 
 
 @pytest.mark.parametrize('name', DEAF)
-def test_model_that_ignores_norm_cfg_is_converted(name: str) -> None:
+def test_model_that_ignores_norm_cfg_is_converted(name: str, repo: Path) -> None:
     config = _config(name)
     plain = MODELS.build(config.model)
     named = copy.deepcopy(config.model)
     _name_sn(named)
-    assert _layers(MODELS.build(named), _BatchNorm), 'the toolbox has come to hear norm_cfg'
+    deaf = len(_layers(MODELS.build(named), _BatchNorm))
+    page = (repo / 'docs/your_config.md').read_text()
+    assert f'\n| {name} | {deaf} of {len(_layers(plain, _BatchNorm))} |\n' in page
 
     convert_norms(config)
     model = MODELS.build(config.model)
@@ -191,6 +193,20 @@ def test_optimizer_has_lambda_and_spares_it_decay() -> None:
     for layer in _layers(model, SwitchNorm).values():
         assert [decays[id(p)] for p in layer.parameters()] == [0.0] * 4
     assert decays[id(model.backbone.conv1.weight)] == 0.5
+
+
+def test_weights_with_batch_norm_start_it(tmp_path: Path) -> None:
+    plain = MODELS.build(copy.deepcopy(FCN)).eval()
+    for layer in _layers(plain, _BatchNorm).values():
+        for value in (layer.weight.data, layer.running_mean, layer.running_var):
+            value.uniform_(0.5, 1.5)
+    torch.save(plain.state_dict(), tmp_path / 'bn.pth')
+    init = dict(type='SNPretrained', checkpoint=str(tmp_path / 'bn.pth'), batch_ratio=1.0)
+    model = MODELS.build(dict(_with_sn(), init_cfg=init)).eval()
+    model.init_weights()
+    x = torch.randn(2, 3, 32, 32)
+    for found, expected in zip(model.extract_feat(x), plain.extract_feat(x), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_model_of_a_named_toolbox_is_found() -> None:
