@@ -14,14 +14,11 @@ from sn_openmmlab.runs import runner as runners
 from sn_openmmlab.runs.command_line import exit_with_sentence, run_parser
 from sn_openmmlab.runs.data.check import check_data
 from sn_openmmlab.runs.norms import say_norms
-from sn_openmmlab.runs.with_sn import convert_norms
 
 
 def main() -> None:
     args = run_parser(__doc__.split('\n')[0]).parse_args()
-    config = configs.read_config(args.config, args.cfg_options)
-    if args.convert_norms:
-        convert_norms(config)
+    config = configs.read_config(args.config, args.cfg_options, args.convert_norms)
     configs.set_work_dir(config, args.work_dir)
     runs = find_runs(config.work_dir)
     checkpoint = newest_checkpoint(config.work_dir)

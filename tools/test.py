@@ -16,7 +16,6 @@ from sn_openmmlab.runs.command_line import (
     run_parser,
 )
 from sn_openmmlab.runs.data.check import check_data
-from sn_openmmlab.runs.with_sn import convert_norms
 
 
 def main() -> None:
@@ -31,9 +30,7 @@ def main() -> None:
     args = parser.parse_args()
     export_local_rank(args.local_rank)
 
-    config = configs.read_config(args.config, args.cfg_options)
-    if args.convert_norms:
-        convert_norms(config)
+    config = configs.read_config(args.config, args.cfg_options, args.convert_norms)
     configs.set_work_dir(config, args.work_dir)
     configs.check_checkpoint(args.checkpoint)
     config.load_from = args.checkpoint

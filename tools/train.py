@@ -14,7 +14,6 @@ from sn_openmmlab.runs.command_line import (
     run_parser,
 )
 from sn_openmmlab.runs.data.check import check_data
-from sn_openmmlab.runs.with_sn import convert_norms
 
 
 def main() -> None:
@@ -34,9 +33,7 @@ def main() -> None:
     args = parser.parse_args()
     export_local_rank(args.local_rank)
 
-    config = configs.read_config(args.config, args.cfg_options)
-    if args.convert_norms:
-        convert_norms(config)
+    config = configs.read_config(args.config, args.cfg_options, args.convert_norms)
     configs.set_work_dir(config, args.work_dir)
     if args.amp:
         runners.use_amp(config)

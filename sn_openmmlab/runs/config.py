@@ -11,20 +11,26 @@ from mmengine.config import Config, ConfigDict
 from mmengine.config.utils import MODULE2PACKAGE
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.with_sn import convert_norms
 
 TOOLBOXES = ('mmdet', 'mmseg', 'mmpretrain')
 
 
-def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> Config:
+def read_config(
+    path: str | Path, options: Mapping[str, Any] | None = None, convert: bool = False
+) -> Config:
     """Read a config of MMDetection, MMSegmentation or MMPretrain.
 
     Args:
         path: the config file.
         options: changes by dotted key, as ``--cfg-options`` gives them.
+        convert: whether the model is to have SN in place of BatchNorm; see
+            :func:`~sn_openmmlab.runs.with_sn.convert_norms`.
 
     Raises:
         UsageError: there is no such file, it cannot be read as a config, it names no toolbox of
-            ours in ``default_scope`` or has no model, or that toolbox is not installed.
+            ours in ``default_scope`` or has no model, that toolbox is not installed, or the model
+            cannot be converted.
     """
     path = Path(path)
     if not path.is_file():
@@ -35,6 +41,8 @@ def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> C
     except Exception as error:
         raise UsageError(f'{path} cannot be read as a config: {_reason(error)}') from error
     _check_toolbox(config, path)
+    if convert:
+        convert_norms(config)
     return config
 
 
