@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from sn_openmmlab.layers.names import LAYERS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
+from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
 _NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 # mmcv's MMSyncBN and torchvision's frozen BatchNorm, which derive from none of torch's.
@@ -16,7 +16,6 @@ _OTHER_NORMS = ('SyncBatchNorm', 'FrozenBatchNorm2d')
 # As configs name them, by the names of their classes: mmengine has a SyncBatchNorm of its own, and
 # what it turns SyncBN into where there is one process.
 _SHORT = {
-    **{layer.__name__: name for name, layer in reversed(LAYERS.items())},
     **dict.fromkeys(('BatchNorm1d', 'BatchNorm2d', 'BatchNorm3d', '_BatchNormXd'), 'BN'),
     **dict.fromkeys(('InstanceNorm1d', 'InstanceNorm2d', 'InstanceNorm3d'), 'IN'),
     'SyncBatchNorm': 'SyncBN',
@@ -33,7 +32,8 @@ class NormLayer:
 
     Attributes:
         name: its path among the modules, without what wraps the model.
-        kind: ``'SN'``, ``'BN'`` and the like, as configs name it, or else the name of its class.
+        kind: ``'SN'``, ``'SyncSN'``, ``'BN'`` and the like, as configs name it, or else the name of
+            its class.
         switchable: whether it is Switchable Normalization.
     """
 
@@ -45,9 +45,9 @@ class NormLayer:
 def norm_layers(model: nn.Module) -> list[NormLayer]:
     """Return the norm layers of a model, bare or wrapped, in the order of its modules."""
     return [
-        NormLayer(bare_name(name), _SHORT.get(kind, kind), isinstance(layer, SwitchNorm))
+        NormLayer(bare_name(name), _kind(layer), isinstance(layer, SwitchNorm))
         for name, layer in model.named_modules()
-        if (kind := type(layer).__name__) in _OTHER_NORMS or isinstance(layer, _NORMS)
+        if isinstance(layer, _NORMS) or type(layer).__name__ in _OTHER_NORMS
     ]
 
 
@@ -94,3 +94,10 @@ def _counted(names: Iterable[str]) -> str:
 
 def _layers(number: int) -> str:
     return f'{number} layer' if number == 1 else f'{number} layers'
+
+
+def _kind(layer: nn.Module) -> str:
+    if isinstance(layer, SwitchNorm):
+        return 'SyncSN' if isinstance(layer, SyncSwitchNorm) else 'SN'
+    name = type(layer).__name__
+    return _SHORT.get(name, name)

@@ -15,6 +15,7 @@ from sn_openmmlab.analysis.norms import bare_name, describe_norms, norm_layers
 from sn_openmmlab.layers.conversion import convert_sync_switch_norm
 from sn_openmmlab.layers.names import LAYERS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
+from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
 _UNREACHED = (
     "A norm_cfg = dict(type='SN') at the top of a config does not reach the parts of a model that "
@@ -62,14 +63,16 @@ def say_norms(model: nn.Module, config: Config) -> None:
 
 def sync_norms(model: nn.Module, config: Config) -> None:
     """Turn SN into SyncSN, in place, where a distributed run's config asks for it by sync_bn."""
-    layers = [layer for layer in model.modules() if type(layer) is SwitchNorm]
-    if not (layers and is_distributed() and config.get('sync_bn')):
+    if not (is_distributed() and config.get('sync_bn')):
         return
+    layers = [x for x in model.modules() if isinstance(x, SwitchNorm) and not _is_synced(x)]
     for layer in layers:
         convert_sync_switch_norm(layer)
-    print_log(
-        f'sync_bn={config.sync_bn!r}: SN became SyncSN in {len(layers)} layers.', logger='current'
-    )
+    number = sum(map(_is_synced, layers))
+    if number:
+        print_log(
+            f'sync_bn={config.sync_bn!r}: SN became SyncSN in {number} layers.', logger='current'
+        )
 
 
 def warn_of_norm_eval(model: nn.Module) -> None:
@@ -113,6 +116,10 @@ def warn_of_accumulation(model: nn.Module, config: Config) -> None:
             logger='current',
             level=logging.WARNING,
         )
+
+
+def _is_synced(layer: nn.Module) -> bool:
+    return isinstance(layer, SyncSwitchNorm)
 
 
 def _names_sn(config: Config) -> bool:

@@ -14,6 +14,10 @@ from sn_openmmlab.analysis.norms import (
 )
 
 
+class OurSwitchNorm(SwitchNorm):
+    """What derives from SN is SN."""
+
+
 class OurGroupNorm(nn.GroupNorm):
     """A subclass, as ConvNeXt's LN2d is of LayerNorm."""
 
@@ -32,7 +36,7 @@ def _model(**parts: nn.Module) -> nn.Module:
 def _detector() -> nn.Module:
     box = _model(conv=nn.Conv2d(3, 3, 1), norm=nn.BatchNorm2d(4))
     return _model(
-        backbone=nn.Sequential(SwitchNorm(4), nn.ReLU(), SwitchNorm(8)),
+        backbone=nn.Sequential(SwitchNorm(4), nn.ReLU(), OurSwitchNorm(8)),
         neck=SyncSwitchNorm(4),
         roi_head=_model(bbox_head=box, mask_head=nn.Sequential(SwitchNorm(4))),
     )
