@@ -88,9 +88,13 @@ def convert_norms(config: Config) -> None:
         )
     norm_cfg = config.get('norm_cfg')
     named = isinstance(norm_cfg, dict) and norm_cfg.get('type') in LAYERS
+    of = model.get('type')
+    if isinstance(of, type):
+        # By its name it can be dumped.
+        of = f'{of.__module__}.{of.__qualname__}'
     rest = {key: value for key, value in model.items() if key != 'type'}
     config.model = ConfigDict(
-        type='WithSN', of=model.type, norm_cfg=norm_cfg if named else dict(type='SN'), **rest
+        type='WithSN', of=of, norm_cfg=norm_cfg if named else dict(type='SN'), **rest
     )
     _import_package(config)
 

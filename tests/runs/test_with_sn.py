@@ -288,6 +288,25 @@ def test_option_takes_the_norm_at_the_top_of_the_config(norm_cfg: Any, taken: di
     assert isinstance(config.model, ConfigDict)
 
 
+def test_option_takes_a_config_in_pure_python(tmp_path: Path) -> None:
+    file = tmp_path / 'pure.py'
+    file.write_text(
+        'from mmengine.config import read_base\n'
+        'from mmseg.models.backbones import ResNet\n'
+        'from mmseg.models.segmentors import EncoderDecoder\n'
+        f'model = {FCN!r}\n'
+        'model.update(type=EncoderDecoder)\n'
+        'model["backbone"].update(type=ResNet)\n'
+    )
+    config = Config.fromfile(file)
+    convert_norms(config)
+    config.dump(tmp_path / 'dumped.py')
+    for wrapped in (config, Config.fromfile(tmp_path / 'dumped.py')):
+        model = MODELS.build(wrapped.model)
+        assert type(model).__name__ == 'EncoderDecoder'
+        assert len(_layers(model, SwitchNorm)) == 20
+
+
 def test_option_does_not_take_a_key_of_the_model() -> None:
     with pytest.raises(UsageError, match='cannot wrap a model that has norm_cfg of its own'):
         convert_norms(Config(dict(model=dict(FCN, norm_cfg=dict(type='BN')))))
