@@ -1,5 +1,9 @@
-"""The error that a command line shows as one sentence."""
+"""The errors that a command line shows as one sentence."""
 
 
 class UsageError(Exception):
     """What the user gave cannot be used; the message says what was wrong and what to do."""
+
+
+class WeightsError(UsageError, RuntimeError):
+    """The weights are those of another network; a RuntimeError, as torch's own are."""

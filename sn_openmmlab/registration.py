@@ -1,4 +1,4 @@
-"""Makes the layers and their weight initializer known to every OpenMMLab toolbox.
+"""Makes the layers, ``WithSN`` and the weight initializer known to every OpenMMLab toolbox.
 
 It also lets torch read mmengine's checkpoints.
 """
@@ -7,12 +7,12 @@ from mmengine.registry import MODELS, WEIGHT_INITIALIZERS
 
 from sn_openmmlab.checkpoints.files.safe_globals import allow_mmengine_checkpoints
 from sn_openmmlab.checkpoints.pretrained import SNPretrained
-from sn_openmmlab.layers.switch_norm import SwitchNorm
-from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
+from sn_openmmlab.layers.names import LAYERS
+from sn_openmmlab.runs.with_sn import build_with_sn
 
-_LAYERS = {**dict.fromkeys(('SN', 'SN1d', 'SN2d', 'SN3d'), SwitchNorm), 'SyncSN': SyncSwitchNorm}
+_MODELS = {**LAYERS, 'WithSN': build_with_sn}
 
-for _registry, _items in ((MODELS, _LAYERS), (WEIGHT_INITIALIZERS, {'SNPretrained': SNPretrained})):
+for _registry, _items in ((MODELS, _MODELS), (WEIGHT_INITIALIZERS, {'SNPretrained': SNPretrained})):
     for _name, _item in _items.items():
         # Reloading this module registers anew, but another project's item is not replaced.
         _present = _registry.module_dict.get(_name)

@@ -15,11 +15,12 @@ from sn_openmmlab.runs import config as configs
 from sn_openmmlab.runs import runner as runners
 from sn_openmmlab.runs.command_line import exit_with_sentence, run_parser
 from sn_openmmlab.runs.data.check import check_data
+from sn_openmmlab.runs.norms import say_norms
 
 
 def main() -> None:
     args = run_parser(__doc__.split('\n')[0]).parse_args()
-    config = configs.read_config(args.config, args.cfg_options)
+    config = configs.read_config(args.config, args.cfg_options, args.convert_norms)
     configs.set_work_dir(config, args.work_dir)
     runs = find_runs(config.work_dir)
     checkpoint = newest_checkpoint(config.work_dir)
@@ -29,7 +30,9 @@ def main() -> None:
     check_data(config, 'val_dataloader')
     load_safely()
     with tempfile.TemporaryDirectory() as config.work_dir:
-        metrics = write_report(runners.build_runner(config), checkpoint, runs, folder)
+        runner = runners.build_runner(config)
+        say_norms(runner.model, config)
+        metrics = write_report(runner, checkpoint, runs, folder)
     for name, value in metrics.items():
         print(f'{name}: {value}')
     print(f'Everything is in {folder}:')

@@ -31,7 +31,7 @@ def main() -> None:
     args = parser.parse_args()
     export_local_rank(args.local_rank)
 
-    config = configs.read_config(args.config, args.cfg_options)
+    config = configs.read_config(args.config, args.cfg_options, args.convert_norms)
     configs.set_work_dir(config, args.work_dir)
     configs.check_checkpoint(args.checkpoint)
     config.load_from = args.checkpoint

@@ -12,6 +12,7 @@ from mmengine.registry import MODELS, init_default_scope
 
 from sn_openmmlab.analysis.curves import read_curves
 from sn_openmmlab.analysis.importance import LayerRatios, importance_ratios
+from sn_openmmlab.analysis.norms import part_of
 from sn_openmmlab.analysis.report import find_runs, newest_checkpoint
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
 from sn_openmmlab.experiments.folders import trained_config
@@ -60,7 +61,7 @@ def mean_ratios(layers: Sequence[LayerRatios]) -> Ratios:
     """Average the ratios over the layers of each part of a model, and over all as in Fig. 4."""
     parts: dict[str, list[LayerRatios]] = {}
     for layer in layers:
-        parts.setdefault(_part(layer.name), []).append(layer)
+        parts.setdefault(part_of(layer.name), []).append(layer)
     if parts:
         parts['all'] = list(layers)
     return {part: _average(group) for part, group in parts.items()}
@@ -83,12 +84,6 @@ def _learned_ratios(config: Config, checkpoint: Path) -> list[LayerRatios]:
     model = MODELS.build(config.model)
     model.load_state_dict(read_checkpoint(checkpoint)['state_dict'])
     return importance_ratios(model)
-
-
-def _part(layer: str) -> str:
-    """``backbone``, ``neck``, or of ``roi_head.bbox_head.…`` the head, ``bbox_head``."""
-    first, _, rest = layer.partition('.')
-    return rest.partition('.')[0] if first == 'roi_head' else first
 
 
 def _average(layers: Sequence[LayerRatios]) -> dict[str, dict[str, float]]:

@@ -1,6 +1,7 @@
 """The Switchable Normalization layer."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,8 @@ from sn_openmmlab.layers.arguments import (
     check_num_features,
     check_scopes,
 )
+from sn_openmmlab.layers.loading import check_weights
+from sn_openmmlab.layers.settings import record_settings, settings_of
 from sn_openmmlab.ops.batch import BatchMoments
 from sn_openmmlab.ops.switch_norm import switch_norm
 
@@ -40,6 +43,9 @@ class SwitchNorm(_InstanceNorm):
     (``norm_decay_mult``), while what rewrites BatchNorms (SyncBN conversion, conv-BN fusion)
     leaves it alone.
 
+    A state dict records ``scopes``, ``correction`` and, with ``'gn'``, ``num_groups`` in its
+    metadata; one that was trained with others, or with another number of scopes, does not load.
+
     Args:
         num_features: C, the number of channels.
         eps: ε, added to the mixed variance.
@@ -53,6 +59,9 @@ class SwitchNorm(_InstanceNorm):
         num_groups: the number of groups of channels of ``'gn'``.
         correction: 0 for the variance of Eq. 2, which divides by the number of positions; 1 for
             the authors' code, which divides the instance variance by one less.
+        norm_eval: whether the layer stays in evaluation mode, with the running statistics that it
+            has, whatever :meth:`train` is called with; as the toolboxes' ``norm_eval`` does for
+            BatchNorm.
         device: of parameters and buffers.
         dtype: of parameters and buffers.
 
@@ -71,9 +80,12 @@ class SwitchNorm(_InstanceNorm):
             one, channels that the groups do not divide; a momentum outside [0, 1]; a negative
             eps; a correction other than 0 and 1. In ``forward``: an input that is not floating
             point, not of 2 to 5 dimensions, or not of C channels.
+        WeightsError: in ``load_state_dict``, see above; whatever ``strict`` is.
     """
 
     _abbr_ = 'sn'
+    # For layers that a conversion, or an older pickle, made without it.
+    norm_eval: bool = False
 
     def __init__(
         self,
@@ -85,6 +97,7 @@ class SwitchNorm(_InstanceNorm):
         scopes: Sequence[str] = ('in', 'ln', 'bn'),
         num_groups: int = 32,
         correction: int = 0,
+        norm_eval: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -102,6 +115,8 @@ class SwitchNorm(_InstanceNorm):
         for name in ('mean_weight', 'var_weight'):
             control = torch.ones(len(scopes), device=device, dtype=dtype)
             self.register_parameter(name, nn.Parameter(control))
+        self.norm_eval = norm_eval
+        self.train()
 
     def reset_parameters(self) -> None:
         """Set γ, β, λ, λ′ and the running statistics to their first values."""
@@ -109,6 +124,10 @@ class SwitchNorm(_InstanceNorm):
         for name in ('mean_weight', 'var_weight'):
             if hasattr(self, name):
                 nn.init.ones_(getattr(self, name))
+
+    def train(self, mode: bool = True) -> 'SwitchNorm':
+        """Set the mode, which stays evaluation with ``norm_eval``, and return the layer."""
+        return super().train(False if self.norm_eval else mode)
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalize ``x``, (N, C, *) with up to three more dimensions; the output is like it."""
@@ -141,7 +160,22 @@ class SwitchNorm(_InstanceNorm):
 
     def extra_repr(self) -> str:
         shown = f'{super().extra_repr()}, scopes={self.scopes}, correction={self.correction}'
-        return f'{shown}, num_groups={self.num_groups}' if 'gn' in self.scopes else shown
+        shown = f'{shown}, num_groups={self.num_groups}' if 'gn' in self.scopes else shown
+        return f'{shown}, norm_eval=True' if self.norm_eval else shown
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, *args: Any) -> None:
+        super()._save_to_state_dict(destination, prefix, *args)
+        record_settings(settings_of(self), destination, prefix)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        *args: Any,
+    ) -> None:
+        check_weights(self, state_dict, prefix, local_metadata)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
 
     def _group(self) -> ProcessGroup | None:
         """The processes whose batches ``'bn'`` pools; None for this one alone."""

@@ -23,6 +23,11 @@ def run_parser(description: str) -> argparse.ArgumentParser:
         metavar='KEY=VALUE',
         help='change settings of the config, as in train_cfg.max_epochs=6 key="[a,b]"',
     )
+    parser.add_argument(
+        '--convert-norms',
+        action='store_true',
+        help="turn each BatchNorm of the model into SN, by model.type='WithSN'",
+    )
     return parser
 
 

@@ -8,22 +8,29 @@ from typing import Any
 
 import torch
 from mmengine.config import Config, ConfigDict
+from mmengine.config.utils import MODULE2PACKAGE
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.with_sn import convert_norms
 
 TOOLBOXES = ('mmdet', 'mmseg', 'mmpretrain')
 
 
-def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> Config:
+def read_config(
+    path: str | Path, options: Mapping[str, Any] | None = None, convert: bool = False
+) -> Config:
     """Read a config of MMDetection, MMSegmentation or MMPretrain.
 
     Args:
         path: the config file.
         options: changes by dotted key, as ``--cfg-options`` gives them.
+        convert: whether the model is to have SN in place of BatchNorm; see
+            :func:`~sn_openmmlab.runs.with_sn.convert_norms`.
 
     Raises:
         UsageError: there is no such file, it cannot be read as a config, it names no toolbox of
-            ours in ``default_scope`` or has no model, or that toolbox is not installed.
+            ours in ``default_scope`` or has no model, that toolbox is not installed, or the model
+            cannot be converted.
     """
     path = Path(path)
     if not path.is_file():
@@ -32,8 +39,10 @@ def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> C
         config = Config.fromfile(path)
         config.merge_from_dict(dict(options or {}))
     except Exception as error:
-        raise UsageError(f'{path} cannot be read as a config: {_first_line(error)}') from error
+        raise UsageError(f'{path} cannot be read as a config: {_reason(error)}') from error
     _check_toolbox(config, path)
+    if convert:
+        convert_norms(config)
     return config
 
 
@@ -149,6 +158,20 @@ def _pretrained(part: Any, key: str) -> list[tuple[str, str, bool]]:
 
 def _from_scratch(key: str, frozen: bool) -> str:
     return f'{key}.init_cfg=None' + (f' {key}.frozen_stages=-1' if frozen else '')
+
+
+def _reason(error: Exception) -> str:
+    """Why a config cannot be read, in one sentence."""
+    for toolbox in TOOLBOXES:
+        package, spec = MODULE2PACKAGE[toolbox], find_spec(toolbox)
+        # mmengine advises to install it, which would overwrite the toolbox of the other name.
+        if spec and str(error).startswith(f'{package} is not installed'):
+            return (
+                f'mmengine looks for the base {toolbox}::… in a distribution named {package}, but '
+                f'the {toolbox} here has another name: in place of {toolbox}:: write the path of '
+                f'its configs, {Path(spec.origin).parent / ".mim" / "configs"}/…'
+            )
+    return _first_line(error)
 
 
 def _first_line(error: Exception) -> str:

@@ -8,13 +8,17 @@ from mmengine.registry import METRICS, RUNNERS
 from mmengine.runner import Runner
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.norms import NormsHook
 
 
 def build_runner(config: Config) -> Runner:
-    """Build the runner that the config names, mmengine's own where it names none."""
-    if 'runner_type' in config:
-        return RUNNERS.build(config)
-    return Runner.from_cfg(config)
+    """Build the runner that the config names, mmengine's own where it names none.
+
+    When it starts, it says which norm layers its model has.
+    """
+    runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
+    runner.register_hook(NormsHook())
+    return runner
 
 
 def set_resume(config: Config, resume: str | None) -> None:

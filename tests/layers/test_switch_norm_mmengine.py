@@ -8,9 +8,12 @@ from mmengine.hooks import Hook
 from mmengine.model import BaseModel, ExponentialMovingAverage, StochasticWeightAverage
 from mmengine.optim import build_optim_wrapper
 from mmengine.runner import Runner, load_checkpoint, save_checkpoint
+from mmengine.runner.checkpoint import get_state_dict, weights_to_cpu
 from torch import nn
 from torch.utils.data import DataLoader
 
+from sn_openmmlab.errors import WeightsError
+from sn_openmmlab.layers.settings import recorded_settings, settings_of
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 CONTROLS = {'1.mean_weight', '1.var_weight'}
@@ -98,6 +101,43 @@ def test_a_checkpoint_brings_everything_back(tmp_path, randomized):
     assert torch.equal(other.eval()(x), model.eval()(x))
 
 
+def _saved(path, model):
+    """A file as mmengine's runner writes it."""
+    state = weights_to_cpu(get_state_dict(model))
+    save_checkpoint({'state_dict': state, 'meta': {}}, str(path))
+    return str(path)
+
+
+@pytest.mark.parametrize('strict', [True, False])
+@pytest.mark.parametrize('wrapped', [True, False])
+def test_a_checkpoint_of_other_scopes_is_refused(wrapped, strict, tmp_path, randomized):
+    other = nn.Sequential(nn.Conv2d(3, 4, 3), randomized(SwitchNorm(4, scopes=('ln', 'in', 'bn'))))
+    model = _model(randomized)
+    file = _saved(tmp_path / 'model.pth', nn.DataParallel(other) if wrapped else other)
+
+    with pytest.raises(
+        WeightsError, match=r"the SN layer 1 was trained with scopes=\('ln', 'in', "
+    ):
+        load_checkpoint(nn.DataParallel(model) if wrapped else model, file, strict=strict)
+
+
+@pytest.mark.parametrize('strict', [True, False])
+def test_control_parameters_of_another_number_are_refused(strict, tmp_path, randomized):
+    other = nn.Sequential(nn.Conv2d(3, 4, 3), randomized(SwitchNorm(4, scopes=('in', 'ln'))))
+    file = str(tmp_path / 'model.pth')
+    save_checkpoint({'state_dict': dict(other.state_dict()), 'meta': {}}, file)
+
+    with pytest.raises(WeightsError, match='the SN layer 1 was trained with 2 scopes'):
+        load_checkpoint(_model(randomized), file, strict=strict)
+
+
+def test_weights_of_batch_norm_give_a_warning(tmp_path, randomized):
+    file = _saved(tmp_path / 'model.pth', nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)))
+
+    with pytest.warns(UserWarning, match='SNPretrained'):
+        load_checkpoint(_model(randomized), file)
+
+
 class _Net(BaseModel):
     def __init__(self):
         super().__init__()
@@ -148,3 +188,7 @@ def test_the_ema_hook_averages_it_while_a_runner_trains(tmp_path):
     for name in NORM:
         torch.testing.assert_close(saved.layers.state_dict()[name], expected[name])
     assert saved.layers[1].num_batches_tracked == 4
+    file = torch.load(tmp_path / 'iter_4.pth', weights_only=False)
+    settings = settings_of(saved.layers[1])
+    assert recorded_settings(file['state_dict']) == {'layers.1': settings}
+    assert recorded_settings(file['ema_state_dict']) == {'module.layers.1': settings}

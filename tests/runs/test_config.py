@@ -29,6 +29,12 @@ def test_config_is_read_with_its_options(write_config: Write) -> None:
     assert config.filename == str(file)
 
 
+def test_config_is_converted_after_its_options(write_config: Write) -> None:
+    file = write_config("default_scope = 'mmdet'\nmodel = dict(type='A', a=1)\n")
+    config = read_config(file, {'model.a': 5, 'norm_cfg.type': 'SyncSN'}, convert=True)
+    assert config.model == dict(type='WithSN', of='A', norm_cfg=dict(type='SyncSN'), a=5)
+
+
 @pytest.mark.parametrize(
     ('text', 'name'),
     [
@@ -69,6 +75,35 @@ def test_unreadable_config_is_one_sentence(text: str, reason: str, write_config:
     assert message.startswith(f'{file} cannot be read as a config: ')
     assert '\n' not in message
     assert message.removeprefix(f'{file} cannot be read as a config: ')
+
+
+def test_base_of_a_toolbox_under_another_name_is_one_sentence(
+    write_config: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with onedl-mmsegmentation, which is not there by the name that mmengine looks for."""
+    pytest.importorskip('mmseg')
+    monkeypatch.setattr('mmengine.config.config.is_installed', lambda package: False)
+    monkeypatch.setattr('subprocess.check_call', lambda *args, **_: pytest.fail(f'runs {args}'))
+    file = write_config("_base_ = 'mmseg::_base_/models/bisenetv2.py'\ndefault_scope = 'mmseg'\n")
+    with pytest.raises(
+        UsageError, match=r'write the path of its configs, .*/mmseg/.*/…$'
+    ) as caught:
+        read_config(file)
+    message = str(caught.value)
+    assert 'in a distribution named mmsegmentation, but the mmseg here has another' in message
+    folder = Path(message.removesuffix('/…').rpartition(' ')[2])
+    base = folder / '_base_/models/bisenetv2.py'
+    file = write_config(f"_base_ = '{base}'\ndefault_scope = 'mmseg'\n")
+    assert read_config(file).model.backbone.type == 'BiSeNetV2'
+
+
+def test_base_of_a_toolbox_that_is_not_there_is_one_sentence(
+    write_config: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr('mmengine.config.config.is_installed', lambda package: False)
+    monkeypatch.setitem(sys.modules, 'mmseg', None)
+    with pytest.raises(UsageError, match='mmsegmentation is not installed, please install'):
+        read_config(write_config("_base_ = 'mmseg::_base_/models/bisenetv2.py'"))
 
 
 def test_file_of_another_kind_is_one_sentence(tmp_path: Path) -> None:

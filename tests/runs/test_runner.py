@@ -6,11 +6,13 @@ import pytest
 from mmdet.evaluation import DumpDetResults
 from mmengine.config import Config
 from mmengine.evaluator import DumpResults, Evaluator
+from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs import runner as runners
+from sn_openmmlab.runs.norms import NormsHook
 
 
 @pytest.mark.parametrize(
@@ -144,22 +146,23 @@ def test_dump_is_a_pickle() -> None:
 def test_runner_is_mmengines_own_or_the_one_that_the_config_names(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Runner, 'from_cfg', lambda config: ('mmengine', config))
-
     @RUNNERS.register_module(force=True)
     class RunnerOfTests:
-        def __init__(self, cfg: dict) -> None:
-            self.cfg = cfg
+        def __init__(self, name: str, cfg: dict) -> None:
+            self.name, self.cfg, self.hooks = name, cfg, []
 
         @classmethod
         def from_cfg(cls, config: Config) -> 'RunnerOfTests':
-            return cls(config)
+            return cls('ours', config)
 
+        def register_hook(self, hook: Hook) -> None:
+            self.hooks.append(hook)
+
+    monkeypatch.setattr(Runner, 'from_cfg', lambda config: RunnerOfTests('mmengine', config))
     try:
-        config = Config(dict(a=1))
-        assert runners.build_runner(config) == ('mmengine', config)
-        built = runners.build_runner(Config(dict(runner_type='RunnerOfTests', a=1)))
-        assert isinstance(built, RunnerOfTests)
-        assert built.cfg.a == 1
+        for name, config in (('mmengine', {}), ('ours', dict(runner_type='RunnerOfTests'))):
+            built = runners.build_runner(Config(dict(a=1, **config)))
+            assert (built.name, built.cfg.a) == (name, 1)
+            assert [type(hook) for hook in built.hooks] == [NormsHook]
     finally:
         RUNNERS.module_dict.pop('RunnerOfTests')

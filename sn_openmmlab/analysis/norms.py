@@ -1,0 +1,103 @@
+"""Which norm layers a model has, of which kind and in which part."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+
+from sn_openmmlab.layers.switch_norm import SwitchNorm
+from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
+
+_NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
+# mmcv's MMSyncBN and torchvision's frozen BatchNorm, which derive from none of torch's.
+_OTHER_NORMS = ('SyncBatchNorm', 'FrozenBatchNorm2d')
+# As configs name them, by the names of their classes: mmengine has a SyncBatchNorm of its own, and
+# what it turns SyncBN into where there is one process.
+_SHORT = {
+    **dict.fromkeys(('BatchNorm1d', 'BatchNorm2d', 'BatchNorm3d', '_BatchNormXd'), 'BN'),
+    **dict.fromkeys(('InstanceNorm1d', 'InstanceNorm2d', 'InstanceNorm3d'), 'IN'),
+    'SyncBatchNorm': 'SyncBN',
+    'GroupNorm': 'GN',
+    'LayerNorm': 'LN',
+}
+# What distribution, test-time augmentation and compilation put around a model.
+_WRAPPERS = ('module', '_orig_mod', '_fsdp_wrapped_module')
+
+
+@dataclass(frozen=True)
+class NormLayer:
+    """A norm layer of a model.
+
+    Attributes:
+        name: its path among the modules, without what wraps the model.
+        kind: ``'SN'``, ``'SyncSN'``, ``'BN'`` and the like, as configs name it, or else the name of
+            its class.
+        switchable: whether it is Switchable Normalization.
+    """
+
+    name: str
+    kind: str
+    switchable: bool
+
+
+def norm_layers(model: nn.Module) -> list[NormLayer]:
+    """Return the norm layers of a model, bare or wrapped, in the order of its modules."""
+    return [
+        NormLayer(bare_name(name), _kind(layer), isinstance(layer, SwitchNorm))
+        for name, layer in model.named_modules()
+        if isinstance(layer, _NORMS) or type(layer).__name__ in _OTHER_NORMS
+    ]
+
+
+def bare_name(name: str) -> str:
+    """Return the path of a module without what wraps the model."""
+    return '.'.join(part for part in name.split('.') if part not in _WRAPPERS)
+
+
+def part_of(name: str) -> str:
+    """Return the part of a model that a layer is in, by the layer's name.
+
+    That is ``backbone``, ``neck``, or of ``roi_head.bbox_head.…`` the head, ``bbox_head``.
+    """
+    first, _, rest = name.partition('.')
+    return rest.partition('.')[0] if first == 'roi_head' else first
+
+
+def describe_norms(layers: Sequence[NormLayer]) -> str:
+    """Return one sentence that counts norm layers: SN by part of the model, others by kind.
+
+    As in ``SN in 61 layers (backbone 53, neck 8); other norms in 4: BN 4, as neck.bn.``
+    """
+    ours = [layer for layer in layers if layer.switchable]
+    others = [layer for layer in layers if not layer.switchable]
+    kinds = dict.fromkeys(layer.kind for layer in ours)
+    said = ', '.join(_by_part(kind, [x for x in ours if x.kind == kind]) for kind in kinds)
+    return f'{said or "SN in 0 layers"}; {_by_kind(others)}.'
+
+
+def _by_part(kind: str, layers: Sequence[NormLayer]) -> str:
+    parts = _counted(part_of(layer.name) for layer in layers)
+    return f'{kind} in {_layers(len(layers))} ({parts})'
+
+
+def _by_kind(layers: Sequence[NormLayer]) -> str:
+    if not layers:
+        return 'no other norms'
+    return f'other norms in {len(layers)}: {_counted(x.kind for x in layers)}, as {layers[0].name}'
+
+
+def _counted(names: Iterable[str]) -> str:
+    return ', '.join(f'{name} {count}' for name, count in Counter(names).items())
+
+
+def _layers(number: int) -> str:
+    return f'{number} layer' if number == 1 else f'{number} layers'
+
+
+def _kind(layer: nn.Module) -> str:
+    if isinstance(layer, SwitchNorm):
+        return 'SyncSN' if isinstance(layer, SyncSwitchNorm) else 'SN'
+    name = type(layer).__name__
+    return _SHORT.get(name, name)

@@ -1,0 +1,335 @@
+"""WithSN builds a toolbox's model and leaves no BatchNorm in it."""
+
+import copy
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from mmengine.config import Config, ConfigDict
+from mmengine.model import MMDistributedDataParallel
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import MODELS, DefaultScope
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from sn_openmmlab import SwitchNorm, SyncSwitchNorm
+from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.with_sn import convert_norms
+
+# Configs of MMSegmentation of which parts ignore norm_cfg.
+DEAF = {
+    'BiSeNetV1': '_base_/models/bisenetv1_r18-d32.py',
+    'BiSeNetV2': '_base_/models/bisenetv2.py',
+    'DDRNet (23-slim)': 'ddrnet/ddrnet_23-slim_in1k-pre_2xb6-120k_cityscapes-1024x1024.py',
+    'STDC': '_base_/models/stdc.py',
+    'ERFNet': '_base_/models/erfnet_fcn.py',
+}
+FCN = dict(
+    type='EncoderDecoder',
+    backbone=dict(type='ResNet', depth=18, norm_cfg=dict(type='BN')),
+    decode_head=dict(
+        type='FCNHead',
+        in_channels=512,
+        in_index=3,
+        channels=8,
+        num_convs=1,
+        concat_input=False,
+        num_classes=2,
+        norm_cfg=dict(type='GN', num_groups=4),
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def default_scope() -> Iterator[None]:
+    """Names without a toolbox are MMSegmentation's, as when a run of it starts."""
+    pytest.importorskip('mmseg')
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        yield
+
+
+def _config(name: str) -> Config:
+    return Config.fromfile(Path(find_spec('mmseg').origin).parent / '.mim/configs' / DEAF[name])
+
+
+def _with_sn(of: dict = FCN, **norm_cfg: Any) -> dict:
+    norm_cfg = norm_cfg and {'type': 'SN', **norm_cfg}
+    return {**of, 'type': 'WithSN', 'of': of['type'], 'norm_cfg': norm_cfg or None}
+
+
+def _layers(model: nn.Module, kind: type) -> dict[str, nn.Module]:
+    return {name: layer for name, layer in model.named_modules() if isinstance(layer, kind)}
+
+
+def _name_sn(part: Any) -> None:
+    """Set every norm_cfg in a config to SN, as a user would who looks for them all."""
+    if isinstance(part, dict):
+        if 'norm_cfg' in part:
+            part['norm_cfg'] = dict(type='SN')
+        for value in part.values():
+            _name_sn(value)
+    elif isinstance(part, list):
+        for item in part:
+            _name_sn(item)
+
+
+@pytest.mark.parametrize('name', DEAF)
+def test_model_that_ignores_norm_cfg_is_converted(name: str, repo: Path) -> None:
+    config = _config(name)
+    plain = MODELS.build(config.model)
+    named = copy.deepcopy(config.model)
+    _name_sn(named)
+    deaf = len(_layers(MODELS.build(named), _BatchNorm))
+    page = (repo / 'docs/your_config.md').read_text()
+    assert f'\n| {name} | {deaf} of {len(_layers(plain, _BatchNorm))} |\n' in page
+
+    convert_norms(config)
+    model = MODELS.build(config.model)
+    assert type(model) is type(plain)
+    assert not _layers(model, _BatchNorm)
+    layers = _layers(model, SwitchNorm)
+    assert layers.keys() == _layers(plain, _BatchNorm).keys()
+    controls = {f'{name}.{part}' for name in layers for part in ('mean_weight', 'var_weight')}
+    assert model.state_dict().keys() == plain.state_dict().keys() | controls
+    for layer in layers.values():
+        assert layer.mean_weight.equal(torch.ones(3))
+        assert layer.var_weight.equal(torch.ones(3))
+        assert layer.var_weight.requires_grad
+
+
+def test_other_norms_and_sn_that_is_there_stay() -> None:
+    of = {**FCN, 'backbone': dict(FCN['backbone'], norm_cfg=dict(type='SN', scopes=['in', 'bn']))}
+    auxiliary = dict(FCN['decode_head'], norm_cfg=dict(type='BN'))
+    model = MODELS.build(_with_sn(dict(of, auxiliary_head=auxiliary), scopes=('ln', 'bn')))
+    layers = _layers(model, SwitchNorm)
+    assert layers.pop('auxiliary_head.convs.0.bn').scopes == ('ln', 'bn')
+    assert len(layers) == 20
+    assert {layer.scopes for layer in layers.values()} == {('in', 'bn')}
+    assert list(_layers(model, nn.GroupNorm)) == ['decode_head.convs.0.gn']
+
+
+def test_layers_are_as_new_ones_of_these_options() -> None:
+    options = dict(scopes=('gn', 'bn'), num_groups=4, correction=1, eps=0.5, momentum=None)
+    (layer, *_) = _layers(MODELS.build(_with_sn(**options)), SwitchNorm).values()
+    new = SwitchNorm(64, **options)
+    assert repr(layer) == repr(new)
+    assert layer.momentum is None
+    for name, value in new.state_dict().items():
+        assert layer.state_dict()[name].equal(value)
+
+
+def test_eps_and_momentum_stay_where_none_are_given() -> None:
+    of = {
+        **FCN,
+        'backbone': dict(FCN['backbone'], norm_cfg=dict(type='BN', eps=0.25, momentum=0.5)),
+    }
+    (layer, *_) = _layers(MODELS.build(_with_sn(of)), SwitchNorm).values()
+    assert (layer.eps, layer.momentum) == (0.25, 0.5)
+
+
+def test_layers_without_bn_keep_no_statistics() -> None:
+    model = MODELS.build(_with_sn(scopes=('in', 'ln')))
+    (layer, *_) = _layers(model, SwitchNorm).values()
+    assert layer.state_dict().keys() == SwitchNorm(64, scopes=('in', 'ln')).state_dict().keys()
+    x = torch.randn(2, 64, 3, 3)
+    assert layer.eval()(x).equal(SwitchNorm(64, scopes=('in', 'ln')).train()(x))
+
+
+def test_sync_bn_becomes_sync_sn_and_type_makes_all_so() -> None:
+    synced = {**FCN, 'backbone': dict(FCN['backbone'], norm_cfg=dict(type='SyncBN'))}
+    for config in (_with_sn(synced), _with_sn(type='SyncSN')):
+        layers = _layers(MODELS.build(config), SwitchNorm)
+        assert {type(layer) for layer in layers.values()} == {SyncSwitchNorm}
+    layers = _layers(MODELS.build(_with_sn()), SwitchNorm)
+    assert {type(layer) for layer in layers.values()} == {SwitchNorm}
+
+
+def test_what_was_frozen_stays_frozen() -> None:
+    of = {**FCN, 'backbone': dict(FCN['backbone'], frozen_stages=1)}
+    for config in (_with_sn(of), _with_sn(of, requires_grad=True)):
+        layers = _layers(MODELS.build(config), SwitchNorm)
+        frozen = {n for n, layer in layers.items() if not layer.mean_weight.requires_grad}
+        assert frozen == {n for n in layers if n == 'backbone.bn1' or '.layer1.' in n}
+        assert len(frozen) == 5
+        assert not any(layers[name].weight.requires_grad for name in frozen)
+
+
+def test_requires_grad_freezes_all_and_trains_all() -> None:
+    of = {**FCN, 'backbone': dict(FCN['backbone'], norm_cfg=dict(type='BN', requires_grad=False))}
+    for config, trained in (
+        (_with_sn(requires_grad=False), False),
+        (_with_sn(of), False),
+        (_with_sn(of, requires_grad=True), True),
+    ):
+        layers = _layers(MODELS.build(config), SwitchNorm).values()
+        states = {p.requires_grad for layer in layers for p in layer.parameters()}
+        assert states == {trained}
+
+
+def test_norm_eval_holds_the_statistics() -> None:
+    model = MODELS.build(_with_sn(norm_eval=True, requires_grad=False)).train()
+    before = copy.deepcopy(model.state_dict())
+    model.backbone(torch.randn(2, 3, 32, 32))
+    assert all(value.equal(model.state_dict()[name]) for name, value in before.items())
+    assert not any(layer.training for layer in _layers(model, SwitchNorm).values())
+    assert model.backbone.training
+
+
+def test_optimizer_has_lambda_and_spares_it_decay() -> None:
+    model = MODELS.build(_with_sn())
+    optimizer = build_optim_wrapper(
+        model,
+        dict(
+            optimizer=dict(type='SGD', lr=0.1, weight_decay=0.5),
+            paramwise_cfg=dict(norm_decay_mult=0.0),
+        ),
+    )
+    decays = {
+        id(p): group['weight_decay'] for group in optimizer.param_groups for p in group['params']
+    }
+    for layer in _layers(model, SwitchNorm).values():
+        assert [decays[id(p)] for p in layer.parameters()] == [0.0] * 4
+    assert decays[id(model.backbone.conv1.weight)] == 0.5
+
+
+def test_weights_with_batch_norm_start_it(tmp_path: Path) -> None:
+    plain = MODELS.build(copy.deepcopy(FCN)).eval()
+    for layer in _layers(plain, _BatchNorm).values():
+        for value in (layer.weight.data, layer.running_mean, layer.running_var):
+            value.uniform_(0.5, 1.5)
+    torch.save(plain.state_dict(), tmp_path / 'bn.pth')
+    init = dict(type='SNPretrained', checkpoint=str(tmp_path / 'bn.pth'), batch_ratio=1.0)
+    model = MODELS.build(dict(_with_sn(), init_cfg=init)).eval()
+    model.init_weights()
+    x = torch.randn(2, 3, 32, 32)
+    for found, expected in zip(model.extract_feat(x), plain.extract_feat(x), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_model_of_a_named_toolbox_is_found() -> None:
+    pytest.importorskip('mmdet')
+    model = MODELS.build(dict(_with_sn(), of='mmseg.EncoderDecoder'))
+    assert type(model).__name__ == 'EncoderDecoder'
+    with DefaultScope.overwrite_default_scope('mmdet'):
+        detector = MODELS.build(
+            dict(
+                type='WithSN',
+                of='RetinaNet',
+                backbone=dict(type='ResNet', depth=18, norm_eval=False),
+                neck=dict(
+                    type='FPN',
+                    in_channels=[64, 128, 256, 512],
+                    out_channels=8,
+                    num_outs=5,
+                    norm_cfg=dict(type='BN'),
+                ),
+                bbox_head=dict(type='RetinaHead', num_classes=2, in_channels=8, feat_channels=8),
+            )
+        )
+    assert type(detector).__name__ == 'RetinaNet'
+    assert not _layers(detector, _BatchNorm)
+    # ResNet-18: the stem, two in each of eight blocks, three on shortcuts; FPN: two a level.
+    names = _layers(detector, SwitchNorm)
+    assert sum(name.startswith('backbone') for name in names) == 20
+    assert sum(name.startswith('neck') for name in names) == 2 * 4
+
+
+@pytest.mark.parametrize(
+    ('changes', 'reason'),
+    [
+        (dict(of=None), r"needs the type of the model in of, as of='EncoderDecoder'\.$"),
+        (dict(of='Encoder'), r'finds no model Encoder in mmseg: correct of, or name its toolbox'),
+        (
+            dict(norm_cfg=dict(type='GN')),
+            "to SN or SyncSN: its norm_cfg has the type 'GN'",
+        ),
+        (dict(norm_cfg=dict(type='SN', affine=True, x=1)), 'has affine, x, but may have scopes, '),
+        (dict(norm_cfg=dict(type='SN', scopes='in')), 'cannot convert EncoderDecoder: scopes must'),
+        (dict(norm_cfg=dict(type='SN', eps=-1)), 'cannot convert EncoderDecoder: eps is -1'),
+        (dict(norm_cfg=dict(type='SN', momentum=2)), 'convert EncoderDecoder: momentum is 2'),
+        (dict(norm_cfg=dict(type='SN', correction=2)), 'convert EncoderDecoder: correction must'),
+        (dict(norm_cfg=dict(type='SN', scopes=['gn'], num_groups=7)), 'cannot split 64 channels'),
+    ],
+)
+def test_mistake_is_one_sentence(changes: dict, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason) as caught:
+        MODELS.build({**_with_sn(), **changes})
+    assert '\n' not in str(caught.value)
+
+
+def test_option_wraps_the_model_and_names_the_import() -> None:
+    config = Config(dict(model=FCN, custom_imports=dict(imports=['ours'])))
+    convert_norms(config)
+    assert config.model == dict(FCN, type='WithSN', of='EncoderDecoder', norm_cfg=dict(type='SN'))
+    assert config.custom_imports == dict(
+        imports=['ours', 'sn_openmmlab'], allow_failed_imports=False
+    )
+    convert_norms(config)
+    assert config.model.of == 'EncoderDecoder'
+    assert config.custom_imports.imports == ['ours', 'sn_openmmlab']
+
+
+@pytest.mark.parametrize(
+    ('norm_cfg', 'taken'),
+    [
+        (dict(type='SN', correction=1), dict(type='SN', correction=1)),
+        (dict(type='SyncSN', requires_grad=True), dict(type='SyncSN', requires_grad=True)),
+        (dict(type='BN', requires_grad=True), dict(type='SN')),
+        (None, dict(type='SN')),
+    ],
+)
+def test_option_takes_the_norm_at_the_top_of_the_config(norm_cfg: Any, taken: dict) -> None:
+    config = Config(dict(model=FCN, norm_cfg=norm_cfg))
+    convert_norms(config)
+    assert config.model.norm_cfg == taken
+    assert isinstance(config.model, ConfigDict)
+
+
+def test_option_takes_a_config_in_pure_python(tmp_path: Path) -> None:
+    file = tmp_path / 'pure.py'
+    file.write_text(
+        'from mmengine.config import read_base\n'
+        'from mmseg.models.backbones import ResNet\n'
+        'from mmseg.models.segmentors import EncoderDecoder\n'
+        f'model = {FCN!r}\n'
+        'model.update(type=EncoderDecoder)\n'
+        'model["backbone"].update(type=ResNet)\n'
+    )
+    config = Config.fromfile(file)
+    convert_norms(config)
+    config.dump(tmp_path / 'dumped.py')
+    for wrapped in (config, Config.fromfile(tmp_path / 'dumped.py')):
+        model = MODELS.build(wrapped.model)
+        assert type(model).__name__ == 'EncoderDecoder'
+        assert len(_layers(model, SwitchNorm)) == 20
+
+
+def test_option_does_not_take_a_key_of_the_model() -> None:
+    with pytest.raises(UsageError, match='cannot wrap a model that has norm_cfg of its own'):
+        convert_norms(Config(dict(model=dict(FCN, norm_cfg=dict(type='BN')))))
+
+
+class Tiny(nn.Sequential):
+    """A model that takes no toolbox, so that ranks start soon."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(nn.Conv2d(3, channels, 1), nn.BatchNorm2d(channels), nn.ReLU())
+
+
+def on_rank(rank: int, world: int) -> dict[str, torch.Tensor]:
+    """Gradients of a converted model of which each rank saw another batch."""
+    torch.manual_seed(0)
+    model = MODELS.build(dict(type='WithSN', of=Tiny, channels=4))
+    wrapped = MMDistributedDataParallel(model, device_ids=None)
+    wrapped(torch.randn(2 * world, 3, 4, 4)[rank::world]).square().mean().backward()
+    return {name: p.grad for name, p in model.named_parameters()}
+
+
+def test_ranks_share_the_gradients_of_lambda(run_ranks: Callable) -> None:
+    first, second = run_ranks(__file__, 2)
+    assert all(first[name].equal(second[name]) for name in first)
+    assert first['1.mean_weight'].any()
+    assert first['1.var_weight'].any()
