@@ -13,6 +13,7 @@ from mmengine.registry import MODELS, WEIGHT_INITIALIZERS, DefaultScope
 import sn_openmmlab
 from sn_openmmlab.checkpoints.pretrained import SNPretrained
 from sn_openmmlab.layers.batch_average import update_bn
+from sn_openmmlab.layers.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.conversion import convert_sync_switch_norm, revert_sync_switch_norm
 from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
@@ -192,6 +193,7 @@ def test_the_public_names_are_the_layers_and_the_conversions():
         'SyncSwitchNorm': SyncSwitchNorm,
         'convert_batch_norm': convert_batch_norm,
         'update_bn': update_bn,
+        'calibrate_switch_norm': calibrate_switch_norm,
         'convert_sync_switch_norm': convert_sync_switch_norm,
         'revert_sync_switch_norm': revert_sync_switch_norm,
     }
