@@ -17,10 +17,14 @@ import _sleeping_threads  # noqa: F401
 from sn_openmmlab.checkpoints.convert import PlannedFile, converted_checkpoint, plan_files
 from sn_openmmlab.checkpoints.files.writing import check_output, write_checkpoint
 from sn_openmmlab.checkpoints.names import few
+from sn_openmmlab.checkpoints.plans.batch_norm import BatchNormPlan
 from sn_openmmlab.checkpoints.table import print_table
 from sn_openmmlab.checkpoints.verify import verify
+from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO
 from sn_openmmlab.runs.command_line import exit_with_sentence
+from sn_openmmlab.runs.config import read_config
+from sn_openmmlab.runs.fitting import fit_to_images
 
 CONFIGS = Path(__file__).resolve().parents[1] / 'configs'
 SEGMENTER = CONFIGS / 'segmentation/deeplab/deeplab_r50b-d8_sn_8xb2-100k_ade20k-450x450.py'
@@ -46,6 +50,8 @@ def main() -> None:
             file.check()
         return
     checkpoint = converted_checkpoint(planned)
+    if args.fit_to:
+        _fit(checkpoint, planned, args)
     write_checkpoint(checkpoint, output)
     _report(planned, checkpoint, output)
 
@@ -53,7 +59,8 @@ def main() -> None:
 def _read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__.split('\n')[0],
-        usage='%(prog)s [--dry-run] [--keep-classifier] [--batch-ratio RATIO] IN OUT\n'
+        usage='%(prog)s [--dry-run] [--keep-classifier] [--batch-ratio RATIO]\n'
+        '                             [--fit-to FOLDER --config CONFIG] IN OUT\n'
         '       %(prog)s [--dry-run] ENCODER DECODER OUT\n'
         '       %(prog)s --verify FILE',
     )
@@ -81,13 +88,25 @@ def _read_arguments() -> argparse.Namespace:
         f'({BATCH_RATIO})',
     )
     parser.add_argument(
+        '--fit-to',
+        type=os.path.expanduser,
+        metavar='FOLDER',
+        help='from BatchNorm, fit the SN layers to what BatchNorm gives on the images of a folder',
+    )
+    parser.add_argument(
+        '--config', metavar='CONFIG', help='of the model that OUT is for, which --fit-to runs'
+    )
+    parser.add_argument(
         '--verify',
         type=os.path.expanduser,
         metavar='FILE',
         help='load a converted file into its model',
     )
     args = parser.parse_args()
-    alone = not (args.files or args.dry_run or args.keep_classifier or args.batch_ratio is not None)
+    settings = (args.files, args.dry_run, args.keep_classifier, args.fit_to)
+    alone = not any(settings) and args.batch_ratio is None
+    if bool(args.fit_to) != bool(args.config):
+        parser.error('--fit-to FOLDER and --config CONFIG go together.')
     if args.verify and not alone:
         parser.error('--verify takes one file and nothing else.')
     if not args.verify and len(args.files) not in (2, 3):
@@ -99,6 +118,16 @@ def _read_arguments() -> argparse.Namespace:
     if args.batch_ratio is not None and len(args.files) == 3:
         parser.error('--batch-ratio is for one file, with BatchNorm.')
     return args
+
+
+def _fit(checkpoint: dict, planned: list[PlannedFile], args: argparse.Namespace) -> None:
+    if not isinstance(planned[0].plan, BatchNormPlan):
+        raise UsageError('--fit-to is for a file with BatchNorm: leave it out.')
+    config = read_config(args.config)
+    state, images = fit_to_images(checkpoint['state_dict'], config, args.fit_to)
+    checkpoint['state_dict'] = state
+    checkpoint['meta']['fitted_to'] = images
+    print(f'Fitted its SN layers to {images} images of {args.fit_to}.')
 
 
 def _report(planned: list[PlannedFile], checkpoint: dict, output: str) -> None:

@@ -44,7 +44,9 @@ def calibrate_switch_norm(module: nn.Module, *inputs: Any) -> nn.Module:
         for layer in list(waiting):
             stack.enter_context(layer.register_forward_pre_hook(fit_first))
         try:
-            module.eval()(*inputs)
+            # The toolboxes' backbones return nothing here.
+            module.eval()
+            module(*inputs)
         finally:
             for part, mode in modes.items():
                 part.training = mode
