@@ -1,12 +1,13 @@
 """Makes the layers and their weight initializer known to every OpenMMLab toolbox.
 
-It also lets torch read mmengine's checkpoints.
+It also lets torch read mmengine's checkpoints, and counters of operations know the layers.
 """
 
 from mmengine.registry import MODELS, WEIGHT_INITIALIZERS
 
 from sn_openmmlab.checkpoints.files.safe_globals import allow_mmengine_checkpoints
 from sn_openmmlab.checkpoints.pretrained import SNPretrained
+from sn_openmmlab.flop_counts import register_flop_counts
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
@@ -19,3 +20,4 @@ for _registry, _items in ((MODELS, _LAYERS), (WEIGHT_INITIALIZERS, {'SNPretraine
         _ours = getattr(_present, '__module__', None) == _item.__module__
         _registry.register_module(name=_name, force=_ours, module=_item)
 allow_mmengine_checkpoints()
+register_flop_counts()

@@ -1,5 +1,6 @@
-"""The layer as one node of a graph that ``torch.fx`` records."""
+"""The layer as one node of a graph: that of ``torch.fx``, or of a counter of operations."""
 
+import torch
 from torch import nn
 from torch.fx import Proxy
 
@@ -19,3 +20,16 @@ def record_leaf(layer: nn.Module, x: Proxy) -> Proxy:
             'alone cannot hold: trace a module that has it as a child, as nn.Sequential(layer).'
         )
     return x.tracer.create_proxy('call_module', name, (x,), {})
+
+
+def is_counted(layer: nn.Module) -> bool:
+    """Whether mmengine's or fvcore's counter of operations records ``layer`` at this moment.
+
+    Both put hooks of this name on every module while they do.
+    """
+    hooks = layer._forward_pre_hooks
+    return (
+        bool(hooks)
+        and torch.jit.is_tracing()
+        and any(type(hook).__name__ == 'ScopePushHook' for hook in hooks.values())
+    )

@@ -18,12 +18,13 @@ from sn_openmmlab.layers.arguments import (
     check_num_features,
     check_scopes,
 )
-from sn_openmmlab.layers.leaf import record_leaf
+from sn_openmmlab.layers.leaf import is_counted, record_leaf
 from sn_openmmlab.layers.loading import check_weights
 from sn_openmmlab.layers.running import move
 from sn_openmmlab.layers.scripted import scripted_forward
 from sn_openmmlab.layers.settings import record_settings, settings_of
 from sn_openmmlab.ops.batch import BatchMoments
+from sn_openmmlab.ops.counted import counted_switch_norm
 from sn_openmmlab.ops.switch_norm import switch_norm
 
 
@@ -161,7 +162,9 @@ class SwitchNorm(_InstanceNorm):
         check_input(x, self.num_features)
         tracks = self.running_mean is not None
         given = tracks and not self.training
-        y, observed = switch_norm(
+        group = self._group()
+        compute = counted_switch_norm if group is None and is_counted(self) else switch_norm
+        y, observed = compute(
             x,
             self.weight,
             self.bias,
@@ -172,7 +175,7 @@ class SwitchNorm(_InstanceNorm):
             correction=self.correction,
             eps=self.eps,
             batch_moments=(self.running_mean, self.running_var) if given else None,
-            group=self._group(),
+            group=group,
         )
         if tracks and self.training:
             self._track(observed)

@@ -156,11 +156,12 @@ def test_a_resnet_at_twice_the_size(correction, way, randomized):
     backbones = pytest.importorskip('mmdet.models.backbones')
     norm_cfg = {'type': 'SN', 'correction': correction}
     # At 32 pixels its last maps have one position.
-    resnet = backbones.ResNet(18, base_channels=8, out_indices=(3,), norm_cfg=norm_cfg).eval()
+    resnet = backbones.ResNet(18, base_channels=8, out_indices=(3,), norm_cfg=norm_cfg)
     for layer in resnet.modules():
         if isinstance(layer, SwitchNorm):
             randomized(layer)
     model = nn.Sequential(resnet, _First())
+    model.eval()
 
     exported = way(model, torch.randn(1, 3, 32, 32))
 
