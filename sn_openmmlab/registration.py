@@ -1,12 +1,13 @@
 """Makes the layers, ``WithSN`` and the weight initializer known to every OpenMMLab toolbox.
 
-It also lets torch read mmengine's checkpoints.
+It also lets torch read mmengine's checkpoints, and counters of operations know the layers.
 """
 
 from mmengine.registry import MODELS, WEIGHT_INITIALIZERS
 
 from sn_openmmlab.checkpoints.files.safe_globals import allow_mmengine_checkpoints
 from sn_openmmlab.checkpoints.pretrained import SNPretrained
+from sn_openmmlab.flop_counts import register_flop_counts
 from sn_openmmlab.layers.names import LAYERS
 from sn_openmmlab.runs.with_sn import build_with_sn
 
@@ -19,3 +20,4 @@ for _registry, _items in ((MODELS, _MODELS), (WEIGHT_INITIALIZERS, {'SNPretraine
         _ours = getattr(_present, '__module__', None) == _item.__module__
         _registry.register_module(name=_name, force=_ours, module=_item)
 allow_mmengine_checkpoints()
+register_flop_counts()

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from sn_openmmlab.ops.arguments import known_shape
 from sn_openmmlab.ops.scopes import SCOPES
 
 
@@ -95,7 +96,7 @@ def check_input(x: Tensor, num_features: int) -> None:
             f'SwitchNorm takes inputs of 2 to 5 dimensions, (N, C) to (N, C, D, H, W), but got '
             f'{x.dim()}: shape {tuple(x.shape)}.'
         )
-    if x.shape[1] != num_features:
+    if known_shape(x)[1] != num_features:
         raise ValueError(
             f'SwitchNorm was made for {num_features} channels, but dimension 1 of the input has '
             f'{x.shape[1]}: shape {tuple(x.shape)}.'

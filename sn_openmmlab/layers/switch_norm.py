@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.distributed import ProcessGroup
+from torch.fx import Proxy
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from sn_openmmlab.layers.arguments import (
@@ -17,9 +18,13 @@ from sn_openmmlab.layers.arguments import (
     check_num_features,
     check_scopes,
 )
+from sn_openmmlab.layers.leaf import is_counted, record_leaf
 from sn_openmmlab.layers.loading import check_weights
+from sn_openmmlab.layers.running import move
+from sn_openmmlab.layers.scripted import scripted_forward
 from sn_openmmlab.layers.settings import record_settings, settings_of
 from sn_openmmlab.ops.batch import BatchMoments
+from sn_openmmlab.ops.counted import counted_switch_norm
 from sn_openmmlab.ops.switch_norm import switch_norm
 
 
@@ -84,6 +89,8 @@ class SwitchNorm(_InstanceNorm):
     """
 
     _abbr_ = 'sn'
+    # What torch.jit.script reads of the class.
+    __constants__: Sequence[str] = (*_InstanceNorm.__constants__, 'norm_eval')
     # For layers that a conversion, or an older pickle, made without it.
     norm_eval: bool = False
 
@@ -131,10 +138,33 @@ class SwitchNorm(_InstanceNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalize ``x``, (N, C, *) with up to three more dimensions; the output is like it."""
+        if torch.jit.is_scripting():
+            return scripted_forward(
+                x,
+                self.num_features,
+                (self.weight, self.bias),
+                (self.mean_weight, self.var_weight),
+                (self.running_mean, self.running_var, self.num_batches_tracked),
+                self.training and not self.norm_eval,
+                self.momentum,
+                [scope for scope in self.scopes],
+                self.num_groups,
+                self.correction,
+                self.eps,
+            )
+        else:  # not compiled there
+            return self._forward(x)
+
+    @torch.jit.unused
+    def _forward(self, x: Tensor) -> Tensor:
+        if isinstance(x, Proxy):
+            return record_leaf(self, x)
         check_input(x, self.num_features)
         tracks = self.running_mean is not None
         given = tracks and not self.training
-        y, observed = switch_norm(
+        group = self._group()
+        compute = counted_switch_norm if group is None and is_counted(self) else switch_norm
+        y, observed = compute(
             x,
             self.weight,
             self.bias,
@@ -145,7 +175,7 @@ class SwitchNorm(_InstanceNorm):
             correction=self.correction,
             eps=self.eps,
             batch_moments=(self.running_mean, self.running_var) if given else None,
-            group=self._group(),
+            group=group,
         )
         if tracks and self.training:
             self._track(observed)
@@ -195,5 +225,4 @@ class SwitchNorm(_InstanceNorm):
             if share is None:
                 share = self.num_batches_tracked.clamp(min=1).to(running.dtype).reciprocal()
             share = share * seen
-            # In this form, unlike lerp's, a float16 variance that overflows stays inf, not NaN.
-            running.mul_(1 - share).add_(new.to(running.dtype) * share)
+            move(running, new, share)

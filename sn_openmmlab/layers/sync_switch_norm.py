@@ -24,7 +24,8 @@ class SyncSwitchNorm(SwitchNorm):
 
     Each forward and each backward pass takes one all-reduce, in which every rank of the group has
     to take part: all ranks use the same layers in the same order. A deep copy of a layer shares its
-    process group; with a group of its own, a layer cannot be pickled, as torch's cannot.
+    process group; with a group of its own, a layer cannot be pickled, as torch's cannot. What
+    ``torch.jit.script`` makes of it pools over no processes, and where the layer does, it refuses.
 
     Args:
         *args: those of ``SwitchNorm``.
@@ -49,6 +50,15 @@ class SyncSwitchNorm(SwitchNorm):
         copied = memo[id(self)] = type(self).__new__(type(self))
         copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return copied
+
+    def __prepare_scriptable__(self) -> 'SyncSwitchNorm':
+        """Refuse ``torch.jit.script``, which calls it, where the layer pools."""
+        if self._group() is not None:
+            raise RuntimeError(
+                'torch.jit.script cannot pool over processes: call eval() on the model before, or '
+                'revert_sync_switch_norm(model).'
+            )
+        return self
 
     def _group(self) -> ProcessGroup | None:
         if not (self.training and dist.is_available() and dist.is_initialized()):

@@ -1,7 +1,9 @@
 """Checks of what the op is given; each failure says what was wrong and what to do."""
 
+import warnings
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from sn_openmmlab.ops.scopes import SCOPES
@@ -27,14 +29,27 @@ def check_arguments(
         known = ', '.join(map(repr, SCOPES))
         raise ValueError(f'scopes must be a tuple of names out of {known}, not {scopes!r}.')
     for name, control in zip(('mean_weight', 'var_weight'), controls, strict=True):
-        if control.shape != (len(scopes),):
+        if known_shape(control) != (len(scopes),):
             raise ValueError(
                 f'{name} must have a number for each of the {len(scopes)} scopes, but its shape '
                 f'is {tuple(control.shape)}.'
             )
+    channels = known_shape(x)[1:2]
     for name, parameter in zip(('weight', 'bias'), affine, strict=True):
-        if parameter is not None and parameter.shape != x.shape[1:2]:
+        if parameter is not None and known_shape(parameter) != channels:
             raise ValueError(
                 f'{name} must have a number for each of the {x.shape[1]} channels of the input, '
                 f'but its shape is {tuple(parameter.shape)}.'
             )
+
+
+def known_shape(x: Tensor) -> tuple[int, ...]:
+    """Return the shape in numbers, also while ``torch.jit.trace`` records, and without its warning.
+
+    For checks alone: a recording takes what it gives for constants.
+    """
+    if not torch.jit.is_tracing():
+        return x.shape
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', torch.jit.TracerWarning)
+        return tuple(map(int, x.shape))

@@ -19,6 +19,17 @@ class BatchMoments(NamedTuple):
     samples: int | Tensor
 
 
+def count_samples(x: Tensor) -> int | Tensor:
+    """Return the number of samples of ``x`` that have positions.
+
+    A scalar tensor where ``torch.jit.trace`` records, so that the recording counts anew.
+    """
+    numbers = x.numel()
+    if isinstance(numbers, Tensor):
+        return x.shape[0] * numbers.clamp(max=1)
+    return x.shape[0] if numbers > 0 else 0
+
+
 def merge_ranks(own: BatchMoments, group: ProcessGroup, anchor: Tensor | None) -> BatchMoments:
     """Pool the moments of all ranks of ``group``, each weighted by its number of samples.
 

@@ -14,7 +14,7 @@ from torch.distributed import ProcessGroup
 from sn_openmmlab.kernels.mixture import Mixture
 from sn_openmmlab.ops.autocast import without_autocast
 from sn_openmmlab.ops.backends import obstacle
-from sn_openmmlab.ops.batch import BatchMoments, average_gradients, merge_ranks
+from sn_openmmlab.ops.batch import BatchMoments, average_gradients, count_samples, merge_ranks
 from sn_openmmlab.ops.moments import statistics_dtype
 from sn_openmmlab.ops.plain import plain_switch_norm
 
@@ -90,7 +90,7 @@ class FusedSwitchNorm(torch.autograd.Function):
 
 def _observe(x: Tensor, instances: Moments, settings: Settings) -> BatchMoments:
     own = settings.kernels.tables.batch_moments(*instances)
-    observed = BatchMoments(*own, x.shape[0] if x.numel() > 0 else 0)
+    observed = BatchMoments(*own, count_samples(x))
     if settings.group is None:
         return observed
     return merge_ranks(observed, settings.group, anchor=None)

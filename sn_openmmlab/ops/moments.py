@@ -12,9 +12,20 @@ def statistics_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
+def at_least_one(size: int) -> int:
+    """Return ``size``, or 1 where it is less.
+
+    Where ``torch.jit.trace`` records, sizes are tensors, and a comparison in Python would make the
+    size of the example a constant of the recording.
+    """
+    if isinstance(size, Tensor):
+        return size.clamp(min=1)
+    return max(size, 1)
+
+
 def average(table: Tensor, dim: int) -> Tensor:
     """Mean along ``dim``, which is kept with size 1; 0 where there is nothing to average."""
-    return table.sum(dim, keepdim=True) / max(table.shape[dim], 1)
+    return table.sum(dim, keepdim=True) / at_least_one(table.shape[dim])
 
 
 def centre(table: Tensor, dim: int) -> tuple[Tensor, Tensor]:
@@ -42,5 +53,5 @@ def instance_moments(x: Tensor, correction: int) -> tuple[Tensor, Tensor]:
     """
     flat = x.flatten(2) if x.dim() > 2 else x.unsqueeze(-1)
     mean, deviation = centre(flat, -1)
-    var = deviation.square().sum(-1) / max(flat.shape[-1] - correction, 1)
+    var = deviation.square().sum(-1) / at_least_one(flat.shape[-1] - correction)
     return mean.squeeze(-1), var

@@ -32,7 +32,8 @@ def pool(mean: Tensor, var: Tensor, scope: str, num_groups: int) -> tuple[Tensor
     samples, channels = mean.shape
     groups = (samples, num_groups, channels // num_groups)
     pooled = _total_moments(mean.reshape(groups), var.reshape(groups), dim=2)
-    return tuple(table.expand(groups).reshape(samples, channels) for table in pooled)
+    mean, var = pooled[0].expand(groups), pooled[1].expand(groups)
+    return mean.reshape(samples, channels), var.reshape(samples, channels)
 
 
 def _total_moments(mean: Tensor, var: Tensor, dim: int) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,62 @@
+"""The op as one node of its own kind, for what counts the operations of a recorded graph.
+
+mmengine's and fvcore's counters record a model by ``torch.jit`` and count each node by its kind.
+The plain expression, which every other recording is made of, has no kind by which they could know
+it; and a graph with this node would need this package wherever it runs.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sn_openmmlab.ops.batch import BatchMoments, count_samples
+from sn_openmmlab.ops.switch_norm import switch_norm
+
+KIND = 'sn_openmmlab::switch_norm'
+
+_library = torch.library.Library('sn_openmmlab', 'DEF')
+# γ second: there the counters look for it, to know whether there is an affine map.
+_library.define(
+    'switch_norm(Tensor x, Tensor? weight, Tensor? bias, Tensor mean_weight, Tensor var_weight, '
+    'Tensor? batch_mean, Tensor? batch_var, str scopes, int num_groups, int correction, float eps) '
+    '-> (Tensor, Tensor, Tensor)'
+)
+
+
+def counted_switch_norm(
+    x: Tensor, *parameters: Tensor | None, **settings: Any
+) -> tuple[Tensor, BatchMoments | None]:
+    """Do what :func:`~sn_openmmlab.ops.switch_norm.switch_norm` does, as one node in a recording.
+
+    Its arguments are the same, but for ``group``, which has to be None.
+    """
+    given = settings['batch_moments']
+    y, mean, var = torch.ops.sn_openmmlab.switch_norm(
+        x,
+        *parameters,
+        *((None, None) if given is None else given),
+        ','.join(settings['scopes']),
+        *(settings[name] for name in ('num_groups', 'correction', 'eps')),
+    )
+    if given is not None or 'bn' not in settings['scopes']:
+        return y, None
+    return y, BatchMoments(mean, var, count_samples(x))
+
+
+def _run(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    *parameters, batch_mean, batch_var, scopes, num_groups, correction, eps = arguments
+    y, observed = switch_norm(
+        *parameters,
+        scopes=scopes.split(','),
+        num_groups=num_groups,
+        correction=correction,
+        eps=eps,
+        batch_moments=None if batch_mean is None else (batch_mean, batch_var),
+    )
+    if observed is None:
+        return y, y.new_empty(0), y.new_empty(0)
+    return y, observed.mean, observed.var
+
+
+_library.impl('switch_norm', _run, 'CompositeExplicitAutograd')
