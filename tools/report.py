@@ -13,6 +13,7 @@ from sn_openmmlab.runs import config as configs
 from sn_openmmlab.runs import runner as runners
 from sn_openmmlab.runs.command_line import exit_with_sentence, run_parser
 from sn_openmmlab.runs.data.check import check_data
+from sn_openmmlab.runs.weights import check_trained
 
 
 def main() -> None:
@@ -27,7 +28,9 @@ def main() -> None:
     check_data(config, 'val_dataloader')
     load_safely()
     with tempfile.TemporaryDirectory() as config.work_dir:
-        metrics = write_report(runners.build_runner(config), checkpoint, runs, folder)
+        runner = runners.build_runner(config)
+        check_trained(runner.model, str(checkpoint))
+        metrics = write_report(runner, checkpoint, runs, folder)
     for name, value in metrics.items():
         print(f'{name}: {value}')
     print(f'Everything is in {folder}:')
