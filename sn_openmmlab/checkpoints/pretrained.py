@@ -211,16 +211,21 @@ def _check_filled(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
             missing.append(name)
     if missing:
         raise UsageError(f'it lacks {few(missing)}{_without(weights, own)}.')
-    if misfits and not all(_is_of_other_classes(*shapes) for shapes in misfits.values()):
+    if any(not _is_of_other_classes(name, *shapes, layers) for name, shapes in misfits.items()):
         raise UsageError(f'it has {few_misfits(misfits)}.')
 
 
-def _is_of_other_classes(found: Shape, expected: Shape) -> bool:
-    """Whether only the channels that come out differ; if no later weight differs, it is the last.
+def _is_of_other_classes(
+    name: str, found: Shape, expected: Shape, layers: Mapping[str, nn.Module]
+) -> bool:
+    """Whether only the channels that come out of a layer differ; if all misfits do so, it is last.
 
-    What follows a layer with other channels differs too, be it a norm or a convolution.
+    What follows a layer of other channels differs too: the channels of a norm, or those that go
+    into a convolution.
     """
-    return len(expected) > 1 and found[1:] == expected[1:]
+    layer, _, part = name.rpartition('.')
+    is_norm = isinstance(layers[layer], NORMS)
+    return not is_norm and (part == 'bias' or found[1:] == expected[1:])
 
 
 def _check_others(module: nn.Module, weights: Mapping[str, Tensor]) -> None:

@@ -1,11 +1,9 @@
 """Building mmengine's runner for training and for testing."""
 
-import logging
 from pathlib import Path
 
 from mmengine.config import Config, ConfigDict
 from mmengine.device import get_device
-from mmengine.logging import print_log
 from mmengine.registry import METRICS, RUNNERS
 from mmengine.runner import Runner, find_latest_checkpoint
 
@@ -39,12 +37,9 @@ def set_resume(config: Config, resume: str | None) -> None:
         if newest:
             config.load_from = newest
         else:
-            print_log(
-                f'{config.work_dir} holds no checkpoint to continue from: the training starts '
-                f'anew{_said_start(config)}.',
-                logger='current',
-                level=logging.WARNING,
-            )
+            start = f', from {config.load_from}' if config.get('load_from') else ''
+            # There is no log yet.
+            print(f'{config.work_dir} holds no checkpoint: the training starts anew{start}.')
 
 
 def _newest(work_dir: str) -> str | None:
@@ -60,10 +55,6 @@ def _newest(work_dir: str) -> str | None:
             '--resume CHECKPOINT, or remove that file to start anew.'
         )
     return named
-
-
-def _said_start(config: Config) -> str:
-    return f', from {config.load_from}' if config.get('load_from') else ''
 
 
 def use_amp(config: Config) -> None:
