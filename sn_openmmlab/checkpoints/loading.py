@@ -91,9 +91,10 @@ def left_by_own_code(module: nn.Module) -> list[str]:
 
 
 def unwrapped(module: nn.Module) -> nn.Module:
-    """Return what lies in a wrapper of distribution or test-time augmentation, as mmengine does."""
-    wrapped = is_model_wrapper(module) or isinstance(module, BaseTTAModel)
-    return module.module if wrapped else module
+    """Return what lies in wrappers of distribution and test-time augmentation, as mmengine does."""
+    while is_model_wrapper(module) or isinstance(module, BaseTTAModel):
+        module = module.module
+    return module
 
 
 class _Trial(nn.Module):

@@ -109,10 +109,13 @@ def _check_order(module: nn.Module) -> None:
     cfgs = getattr(module, 'init_cfg', None)
     types = [cfg['type'] for cfg in cfgs] if isinstance(cfgs, list | tuple) else []
     ours = [kind in (SNPretrained, SNPretrained.__name__) for kind in types]
-    if any(ours) and not ours[-1]:
+    # Wherever it stands.
+    plain = [kind for kind in types if kind in (PretrainedInit, 'Pretrained')]
+    if any(ours) and not (ours[-1] and not plain):
+        after = 'Pretrained' if plain else types[-1]
         raise UsageError(
-            f'the init_cfg of {type(module).__name__} has {types[-1]} after SNPretrained and would '
-            'overwrite its weights: put SNPretrained last.'
+            f'the init_cfg of {type(module).__name__} has {after} after SNPretrained and would '
+            'overwrite its weights: put SNPretrained last, without Pretrained.'
         )
 
 

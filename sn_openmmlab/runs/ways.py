@@ -87,7 +87,8 @@ def _ways_of_part(part: nn.Module, place: str) -> Iterator[Way]:
     loader = 'class' if own_code and not _calls_super(init) else 'mmengine'
     cfgs = getattr(part, 'init_cfg', None)
     cfgs = cfgs if isinstance(cfgs, list | tuple) else [cfgs]
-    starts = [cfg for cfg in cfgs if _is_pretrained(cfg)]
+    # The last of them is loaded last.
+    starts = [cfg for cfg in reversed(cfgs) if _is_pretrained(cfg)]
     for cfg in starts:
         yield Way(place, cfg.get('checkpoint'), part, cfg, own_code, loader)
     pretrained = getattr(part, 'pretrained', None)

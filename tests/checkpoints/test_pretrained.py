@@ -140,6 +140,10 @@ def test_initializers_before_it_are_overwritten_and_none_may_follow(save: Callab
         UsageError, match=r'Net has Constant after SNPretrained .* SNPretrained last'
     ):
         Net(SwitchNorm, [ours, other]).init_weights()
+    # mmengine would load it last, wherever it stands.
+    plain = dict(type='Pretrained', checkpoint=save(Net(SwitchNorm)))
+    with pytest.raises(UsageError, match=r'Net has Pretrained after SNPretrained .* without Pre'):
+        Net(SwitchNorm, [plain, ours]).init_weights()
 
 
 def _without(*names: str) -> Callable[[nn.Module], nn.Module]:

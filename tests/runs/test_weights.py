@@ -365,6 +365,14 @@ def test_resume_holds_exactly(detector: type, save: Callable) -> None:
             check_start(detector(), config(resume=True, load_from=file))
 
 
+def test_average_beside_the_weights_is_none_of_the_models(detector: type, save: Callable) -> None:
+    average = {f'module.{name}': value for name, value in detector().state_dict().items()}
+    file = save(detector(), ema_state_dict={**average, 'steps': torch.tensor(3)})
+    check_resume(detector(), file)
+    check_trained(detector(), file)
+    assert_started(detector(), file)
+
+
 def test_resume_asks_nothing_of_what_it_overwrites(detector: type, save: Callable) -> None:
     model = detector()
     pretrained(model.backbone, save(detector(BN).backbone, 'bn.pth'))
