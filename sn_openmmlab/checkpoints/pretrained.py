@@ -139,12 +139,12 @@ def _weights_for(
     trained = TrainedSettings(checkpoint, weights)
     controls = any(name.endswith('.mean_weight') for name in weights)
     of_authors = controls and not _are_own(weights, layers)
-    if of_authors:
-        weights = to_toolbox(weights)
-        _check_scopes_of_authors(layers, weights)
-    else:
-        trained.check(layers)
+    weights = to_toolbox(weights) if of_authors else weights
     learned = {name: m for name, m in layers.items() if f'{name}.mean_weight' in weights}
+    if of_authors:
+        _check_scopes_of_authors(learned, weights)
+    else:
+        trained.check(learned)
     if (of_authors or trained.of_authors) and (warning := advise_correction(learned)):
         print_log(warning, logger='current', level=logging.WARNING)
     return fill_layers(layers, weights, batch_ratio)
@@ -193,10 +193,9 @@ def _check_scopes_of_authors(
     layers: Mapping[str, SwitchNorm], weights: Mapping[str, Tensor]
 ) -> None:
     for name, layer in layers.items():
-        if (control := weights.get(f'{name}.mean_weight')) is not None:
-            trained = MixSettings(SCOPES[control.numel()], None, None)
-            if fault := mismatch(name, trained, settings_of(layer)):
-                raise UsageError(fault)
+        number = weights[f'{name}.mean_weight'].numel()
+        if fault := mismatch(name, MixSettings(SCOPES[number], None, None), settings_of(layer)):
+            raise UsageError(fault)
 
 
 def _check_filled(module: nn.Module, weights: Mapping[str, Tensor]) -> None:

@@ -50,14 +50,12 @@ class TrainedSettings:
         """Raise UsageError where a layer mixes otherwise than its weights were trained.
 
         Args:
-            layers: by name; those that the weights have no λ of are passed over.
+            layers: those that get λ from the file, by name.
         """
         for name, layer in layers.items():
-            control = self._weights.get(f'{name}.mean_weight')
-            if control is not None:
-                self._check(name, layer, control.numel())
+            self._check(name, layer)
 
-    def _check(self, name: str, layer: SwitchNorm, number: int) -> None:
+    def _check(self, name: str, layer: SwitchNorm) -> None:
         known = self._by_layer.get(name)
         candidates = [known] if known else self._of_any
         faults = [mismatch(name, trained, settings_of(layer)) for trained in candidates]
@@ -65,6 +63,9 @@ class TrainedSettings:
             # The nearest says best what to change.
             same = [trained.scopes == layer.scopes for trained in candidates]
             raise UsageError(faults[same.index(True) if True in same else 0])
+        control = self._weights.get(f'{name}.mean_weight')
+        # The module may have renamed it.
+        number = len(layer.scopes) if control is None else control.numel()
         if number != len(layer.scopes):
             raise UsageError(
                 f'it mixes {number} scopes, but the SN layer {name} mixes '

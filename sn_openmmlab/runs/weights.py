@@ -129,11 +129,14 @@ def _fit(module: nn.Module, checkpoint: Mapping, prefix: str | None = None) -> F
     """What mmengine would fill; other settings than those of the training are refused."""
     state = weights_for_mmengine(checkpoint, prefix)
     trained = TrainedSettings(checkpoint, state)
-    layers = {n: m for n, m in _switch_norms(module).items() if f'{n}.mean_weight' in state}
-    trained.check(layers)
-    if trained.of_authors and (warning := advise_correction(layers)):
+    # First by the names in the file, for a layer that refuses its weights does not know the file.
+    layers = _switch_norms(module).items()
+    trained.check({name: layer for name, layer in layers if f'{name}.mean_weight' in state})
+    fit = Fit(module, state)
+    trained.check(fit.learned)
+    if trained.of_authors and (warning := advise_correction(fit.learned)):
         print_log(warning, logger='current', level=logging.WARNING)
-    return Fit(module, state)
+    return fit
 
 
 def _switch_norms(module: nn.Module) -> dict[str, SwitchNorm]:

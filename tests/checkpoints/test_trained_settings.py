@@ -127,7 +127,7 @@ def test_files_of_the_authors_are_known_by_their_converter(meta: dict, of_author
 def test_number_is_held_to_where_nothing_else_is_known() -> None:
     state = {'a.mean_weight': torch.ones(2)}
     trained = TrainedSettings({'state_dict': state}, state)
-    trained.check({'a': SwitchNorm(4, scopes=('ln', 'bn')), 'absent': SwitchNorm(4)})
+    trained.check({'a': SwitchNorm(4, scopes=('ln', 'bn')), 'renamed': SwitchNorm(4)})
     with pytest.raises(UsageError, match='it mixes 2 scopes, but the SN layer a mixes in, ln, bn'):
         trained.check({'a': SwitchNorm(4)})
 

@@ -511,6 +511,31 @@ def test_class_without_sn_may_rename_what_it_loads(tmp_path: Path) -> None:
     )
 
 
+class Student(BaseModule):
+    """Renames what it loads, as MMDetection's semi-supervised detectors."""
+
+    def __init__(self, student: nn.Module) -> None:
+        super().__init__()
+        self.student = student
+
+    def _load_from_state_dict(self, state: dict, prefix: str, *args: object) -> None:
+        for name in list(state):
+            state[f'student.{name}'] = state.pop(name)
+        super()._load_from_state_dict(state, prefix, *args)
+
+
+def test_model_that_renames_what_it_loads_is_held_to_the_same(
+    detector: type, save: Callable
+) -> None:
+    text = "model = dict(detector=dict(norm_cfg=dict(type='SN')))"
+    file = save(detector(), meta=dict(cfg=text))
+    assert_started(Student(detector()), file)
+    said = refusal(Student(detector(correction=1)), load_from=file)
+    assert 'student.backbone.sn1 was trained with correction=0' in said
+    said = refusal(Student(detector()), load_from=save(detector(BN)))
+    assert 'it holds student alone: write model.detector.init_cfg=dict(type=' in said
+
+
 class Distilled(BaseModule):
     """Its teacher is no part of it, as in MMDetection's distillations."""
 
