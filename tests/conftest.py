@@ -1,6 +1,7 @@
 """Tiny data sets, configs for them, and the tools as processes of their own."""
 
 import json
+import logging
 import math
 import os
 import socket
@@ -370,6 +371,17 @@ def segmentation_config(tiny_maps: Path, tmp_path_factory: pytest.TempPathFactor
     file = tmp_path_factory.mktemp('segmentation') / 'tiny_segmentation.py'
     file.write_text(SEGMENTATION.format(data=tiny_maps, width=WIDTH, height=HEIGHT))
     return file
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """What mmengine's current logger says."""
+    mmengine_logging = pytest.importorskip('mmengine.logging')
+    logger = mmengine_logging.MMLogger.get_current_instance()
+    logger.addHandler(caplog.handler)
+    with caplog.at_level(logging.INFO, logger.name):
+        yield caplog
+    logger.removeHandler(caplog.handler)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from sn_openmmlab.runs import runner as runners
 from sn_openmmlab.runs.command_line import exit_with_sentence, run_parser
 from sn_openmmlab.runs.data.check import check_data
 from sn_openmmlab.runs.norms import say_norms
+from sn_openmmlab.runs.weights import check_trained
 
 
 def main() -> None:
@@ -32,6 +33,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as config.work_dir:
         runner = runners.build_runner(config)
         say_norms(runner.model, config)
+        check_trained(runner.model, str(checkpoint))
         metrics = write_report(runner, checkpoint, runs, folder)
     for name, value in metrics.items():
         print(f'{name}: {value}')

@@ -4,10 +4,8 @@ python tools/test.py CONFIG CHECKPOINT
 """
 
 import _sleeping_threads  # noqa: F401
-from mmengine.runner import CheckpointLoader
 
 from sn_openmmlab.checkpoints.files.safe_loading import load_safely
-from sn_openmmlab.checkpoints.fit import check_fit
 from sn_openmmlab.runs import config as configs
 from sn_openmmlab.runs import runner as runners
 from sn_openmmlab.runs.command_line import (
@@ -17,6 +15,7 @@ from sn_openmmlab.runs.command_line import (
     run_parser,
 )
 from sn_openmmlab.runs.data.check import check_data
+from sn_openmmlab.runs.weights import check_trained
 
 
 def main() -> None:
@@ -44,9 +43,8 @@ def main() -> None:
     check_data(config, 'test_dataloader')
     configs.use_launcher(config, args.launcher)
     load_safely()
-    checkpoint = CheckpointLoader.load_checkpoint(args.checkpoint, map_location='cpu')
     runner = runners.build_runner(config)
-    check_fit(runner.model, checkpoint, args.checkpoint)
+    check_trained(runner.model, args.checkpoint)
     if args.out:
         runners.dump_predictions(runner, args.out)
     runner.test()

@@ -16,6 +16,7 @@ from sn_openmmlab.runs.command_line import (
     run_parser,
 )
 from sn_openmmlab.runs.data.check import check_data
+from sn_openmmlab.runs.weights import check_start
 
 
 def main() -> None:
@@ -49,7 +50,9 @@ def main() -> None:
     load_safely()
     if config.get('resume') and config.get('load_from'):
         check_resumable(config.load_from)
-    runners.build_runner(config).train()
+    runner = runners.build_runner(config)
+    check_start(runner.model, config)
+    runner.train()
 
 
 if __name__ == '__main__':

@@ -1,44 +1,114 @@
-"""Whether the weights of a checkpoint are those of a model."""
+"""What the weights of a checkpoint fill of a model."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
 
-from sn_openmmlab.errors import UsageError
+from sn_openmmlab.checkpoints.loading import LoadedLayer, try_loading
+from sn_openmmlab.checkpoints.names import few, shown
+from sn_openmmlab.checkpoints.plans.resnet import Shape
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
+NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm)
 
-def check_fit(model: nn.Module, checkpoint: Mapping[str, Any], source: str) -> None:
-    """Raise UsageError where an evaluation would run on weights that were never trained.
 
-    mmengine only warns of missing keys, and the rest of a network of another norm loads: its
-    Switchable Normalization layers would stay as they were made.
+class Fit:
+    """What weights fill of a module, which stays as it is.
 
     Args:
-        model: bare, or wrapped for distribution or test-time augmentation.
-        checkpoint: what :func:`~sn_openmmlab.checkpoints.files.safe_loading.read_checkpoint`
-            gives.
-        source: the name of the checkpoint in the message.
+        module: bare, or wrapped for distribution or test-time augmentation.
+        state: the weights by name, as mmengine would load them.
+
+    Attributes:
+        switch_norms: the SN layers by name.
+        other_norms: all other norm layers by name.
+        weighted: the convolutions and linear layers by name.
+        misfits: by name of a weight the shape in the file and in the module, where they differ.
+        missing: the names of all weights of the module that the file lacks.
+        unexpected: the names of all weights of the file that the module lacks.
 
     Raises:
-        UsageError: no weight of the checkpoint has a name of the model's, or it lacks the weights
-            of Switchable Normalization layers.
+        UsageError: a layer refuses its weights.
     """
-    names = _bare(checkpoint.get('state_dict', checkpoint))
-    if not names & _bare(model.state_dict()):
-        raise UsageError(f'{source} holds none of the weights of this model.')
-    missing = [
-        name
-        for name, module in model.named_modules()
-        if isinstance(module, SwitchNorm) and not _bare([f'{name}.mean_weight']) & names
-    ]
-    if missing:
-        raise UsageError(
-            f'{source} lacks the weights of {len(missing)} SwitchNorm layers, as of {missing[0]}: '
-            'it belongs to a network of another norm.'
-        )
+
+    def __init__(self, module: nn.Module, state: Mapping[str, Tensor]) -> None:
+        self.module, self.state = module, state
+        trial = try_loading(module, state)
+        self._layers = trial.layers
+        self.switch_norms = self._of_kind(lambda layer: isinstance(layer, SwitchNorm))
+        self.other_norms = self._of_kind(_is_other_norm)
+        self.weighted = self._of_kind(_is_weighted)
+        self.misfits: dict[str, tuple[Shape, Shape]] = {
+            _joined(layer.name, part): shapes
+            for layer in self._layers
+            for part, shapes in layer.misfits.items()
+        }
+        self.missing = [_joined(layer.name, n) for layer in self._layers for n in layer.missing]
+        self.unexpected = trial.unexpected
+
+    @property
+    def unfilled(self) -> list[str]:
+        """The names of the SN layers that do not get all their weights."""
+        return _unfilled(self.switch_norms)
+
+    @property
+    def fills_nothing(self) -> bool:
+        """Whether the module has weights and gets none of them."""
+        return bool(self._layers) and all(layer.untouched for layer in self._layers)
+
+    @property
+    def learned(self) -> dict[str, SwitchNorm]:
+        """The SN layers whose λ the file has, in whatever shape."""
+        layers = self.switch_norms.items()
+        return {name: layer.module for name, layer in layers if 'mean_weight' not in layer.missing}
+
+    def line(self) -> str:
+        """Return in words how many layers are filled, and which are not."""
+        kinds = {
+            'SN layers': self.switch_norms,
+            'other norms': self.other_norms,
+            'convolutions and linear layers': self.weighted,
+        }
+        counts = [
+            f'{len(layers) - len(_unfilled(layers))} of {len(layers)} {kind}'
+            for kind, layers in kinds.items()
+            if layers
+        ]
+        left = [
+            f'{shown(name)} ({"another shape" if layer.misfits else "not in the file"})'
+            for layers in kinds.values()
+            for name, layer in layers.items()
+            if not layer.filled
+        ]
+        rest = f'; not {few(left, 5)}' if left else ''
+        shown_counts = ' and '.join(filter(None, [', '.join(counts[:-1]), *counts[-1:]]))
+        return f'{shown_counts or "no layer"}{rest}'
+
+    def _of_kind(self, is_kind: Callable[[nn.Module], bool]) -> dict[str, LoadedLayer]:
+        """The layers of a kind; one that has several names is filled by any of them."""
+        found: dict[int, LoadedLayer] = {}
+        for layer in self._layers:
+            key = id(layer.module)
+            if is_kind(layer.module) and (key not in found or layer.filled):
+                found[key] = layer
+        return {layer.name: layer for layer in found.values()}
 
 
-def _bare(names: Iterable[str]) -> set[str]:
-    return {name.removeprefix('module.') for name in names}
+def _unfilled(layers: Mapping[str, LoadedLayer]) -> list[str]:
+    return [name for name, layer in layers.items() if not layer.filled]
+
+
+def _is_other_norm(module: nn.Module) -> bool:
+    return isinstance(module, NORMS) and not isinstance(module, SwitchNorm)
+
+
+def _is_weighted(module: nn.Module) -> bool:
+    """Whether it is a convolution or a linear layer, of torch or of a toolbox."""
+    weight = module._parameters.get('weight')
+    other = isinstance(module, (*NORMS, nn.Embedding, nn.EmbeddingBag))
+    return weight is not None and weight.dim() > 1 and not other
+
+
+def _joined(layer: str, part: str) -> str:
+    return f'{layer}.{part}' if layer else part

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 class MixSettings(NamedTuple):
     """The settings with which λ, λ′ and γ were trained; with others they give another network.
 
-    ``scopes`` are in the order of λ. ``num_groups`` is None where ``'gn'`` is not among them.
+    ``scopes`` are in the order of λ. ``num_groups`` is None where ``'gn'`` is not among them. Of a
+    checkpoint, None is what it does not tell.
     """
 
     scopes: tuple[str, ...]
-    correction: int
+    correction: int | None
     num_groups: int | None
 
 

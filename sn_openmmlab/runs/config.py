@@ -4,13 +4,14 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from mmengine.config import Config, ConfigDict
 from mmengine.config.utils import MODULE2PACKAGE
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.ways import no_checkpoint
 from sn_openmmlab.runs.with_sn import convert_norms
 
 TOOLBOXES = ('mmdet', 'mmseg', 'mmpretrain')
@@ -108,21 +109,22 @@ def check_pretrained(config: Config) -> None:
 
     That is where their files are not there, or torchvision, which has to fetch them, is not.
     """
-    parts = [part for part in _pretrained(config.model, 'model') if _is_missing(part[1])]
-    if parts:
-        places = ' and '.join(f'{key} from {path}' for key, path, _ in parts)
-        others = ' '.join(f'{key}.init_cfg.checkpoint=FILE' for key, *_ in parts)
+    starts = _pretrained(config.model, 'model')
+    missing = [start for start in starts if _is_missing(start.checkpoint)]
+    if missing:
+        places = ' and '.join(f'{start.part} from {start.checkpoint}' for start in missing)
+        others = ' '.join(f'{start.key}=FILE' for start in missing)
         raise UsageError(
             f'the config starts {places}, which does not exist: put the checkpoint there, name '
             f'another with --cfg-options {others}, or start from random weights with '
-            f'{" ".join(_from_scratch(key, frozen) for key, _, frozen in parts)}.'
+            f'{" ".join(start.from_scratch for start in missing)}.'
         )
-    for key, path, _ in _pretrained(config.model, 'model'):
-        if path.startswith('torchvision://') and find_spec('torchvision') is None:
+    for start in starts:
+        if start.checkpoint.startswith('torchvision://') and find_spec('torchvision') is None:
             raise UsageError(
-                f'the config starts {key} from {path}, which needs torchvision: install the one '
-                f'that fits your torch, or name a file with --cfg-options '
-                f'{key}.init_cfg.checkpoint=FILE.'
+                f'the config starts {start.part} from {start.checkpoint}, which needs torchvision: '
+                f'install the one that fits your torch, or name a file with --cfg-options '
+                f'{start.key}=FILE.'
             )
 
 
@@ -143,21 +145,37 @@ def _is_missing(path: str | Path) -> bool:
     return '://' not in str(path) and not Path(path).expanduser().is_file()
 
 
-def _pretrained(part: Any, key: str) -> list[tuple[str, str, bool]]:
-    """Place and checkpoint of each pretrained part, and whether some of it is frozen."""
+class _Start(NamedTuple):
+    """A part that starts from a checkpoint: the keys of both, and how to do without."""
+
+    part: str
+    key: str
+    checkpoint: str
+    from_scratch: str
+
+
+def _pretrained(part: Any, key: str) -> list[_Start]:
     if isinstance(part, list | tuple):
         return [hit for i, item in enumerate(part) for hit in _pretrained(item, f'{key}.{i}')]
     if not isinstance(part, dict):
         return []
     hits = [hit for name, item in part.items() for hit in _pretrained(item, f'{key}.{name}')]
-    init = part.get('init_cfg')
-    if isinstance(init, dict) and init.get('type') in ('Pretrained', 'SNPretrained'):
-        hits.append((key, str(init['checkpoint']), part.get('frozen_stages', -1) >= 0))
+    inits = part.get('init_cfg')
+    if isinstance(inits, dict):
+        return hits + _start(part, inits, key, f'{key}.init_cfg')
+    for i, init in enumerate(inits or []):
+        hits += _start(part, init, key, f'{key}.init_cfg.{i}')
     return hits
 
 
-def _from_scratch(key: str, frozen: bool) -> str:
-    return f'{key}.init_cfg=None' + (f' {key}.frozen_stages=-1' if frozen else '')
+def _start(part: dict, init: Any, key: str, place: str) -> list[_Start]:
+    if not isinstance(init, dict) or init.get('type') not in ('Pretrained', 'SNPretrained'):
+        return []
+    if not init.get('checkpoint'):
+        raise UsageError(no_checkpoint(place))
+    frozen = f' {key}.frozen_stages=-1' if part.get('frozen_stages', -1) >= 0 else ''
+    start = _Start(key, f'{place}.checkpoint', str(init['checkpoint']), f'{key}.init_cfg=None')
+    return [start._replace(from_scratch=start.from_scratch + frozen)]
 
 
 def _reason(error: Exception) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from mmengine.config import Config, ConfigDict
 from mmengine.device import get_device
 from mmengine.registry import METRICS, RUNNERS
-from mmengine.runner import Runner
+from mmengine.runner import Runner, find_latest_checkpoint
 
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.norms import NormsHook
@@ -22,10 +22,43 @@ def build_runner(config: Config) -> Runner:
 
 
 def set_resume(config: Config, resume: str | None) -> None:
-    """Continue from a checkpoint file, or with ``'auto'`` from the newest in the work folder."""
-    if resume is not None:
-        config.resume = True
-        config.load_from = None if resume == 'auto' else resume
+    """Continue from a checkpoint file, or with ``'auto'`` from the newest in the work folder.
+
+    Where there is none yet, the training starts as the config says, and a line says so.
+
+    Args:
+        config: of the training, with its work folder.
+        resume: what the command line asks for; None for what the config does.
+
+    Raises:
+        UsageError: the work folder names a newest checkpoint that is not there.
+    """
+    if resume not in (None, 'auto'):
+        config.resume, config.load_from = True, resume
+    elif resume == 'auto' or (config.get('resume') and not config.get('load_from')):
+        newest = _newest(config.work_dir)
+        config.resume = newest is not None
+        if newest:
+            config.load_from = newest
+        else:
+            start = f', from {config.load_from}' if config.get('load_from') else ''
+            # There is no log yet.
+            print(f'{config.work_dir} holds no checkpoint: the training starts anew{start}.')
+
+
+def _newest(work_dir: str) -> str | None:
+    named = find_latest_checkpoint(work_dir)
+    # The folder may have been moved; it may also lie where no path leads.
+    moved = Path(work_dir) / Path(named or '').name
+    for file in (moved, Path(named or '')):
+        if named and file.is_file():
+            return str(file)
+    if named and '://' not in named:
+        raise UsageError(
+            f'{work_dir}/last_checkpoint names {named}, which does not exist: name another with '
+            '--resume CHECKPOINT, or remove that file to start anew.'
+        )
+    return named
 
 
 def use_amp(config: Config) -> None:

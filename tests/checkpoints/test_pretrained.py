@@ -1,12 +1,10 @@
 """SNPretrained starts a module from any checkpoint that fits it, and names what does not."""
 
-import logging
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from mmengine.logging import MMLogger
 from mmengine.model import BaseModule
 from mmengine.registry import WEIGHT_INITIALIZERS
 from torch import Tensor, nn
@@ -67,16 +65,6 @@ def save(tmp_path: Path) -> Callable[..., str]:
         return str(tmp_path / 'weights.pth')
 
     return write
-
-
-@pytest.fixture
-def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """What mmengine's current logger says."""
-    logger = MMLogger.get_current_instance()
-    logger.addHandler(caplog.handler)
-    with caplog.at_level(logging.INFO, logger.name):
-        yield caplog
-    logger.removeHandler(caplog.handler)
 
 
 def start(net: nn.Module, checkpoint: str, **settings: object) -> nn.Module:
@@ -152,6 +140,10 @@ def test_initializers_before_it_are_overwritten_and_none_may_follow(save: Callab
         UsageError, match=r'Net has Constant after SNPretrained .* SNPretrained last'
     ):
         Net(SwitchNorm, [ours, other]).init_weights()
+    # mmengine would load it last, wherever it stands.
+    plain = dict(type='Pretrained', checkpoint=save(Net(SwitchNorm)))
+    with pytest.raises(UsageError, match=r'Net has Pretrained after SNPretrained .* without Pre'):
+        Net(SwitchNorm, [plain, ours]).init_weights()
 
 
 def _without(*names: str) -> Callable[[nn.Module], nn.Module]:
@@ -231,7 +223,7 @@ def test_recorded_order_of_the_scopes_has_to_be_the_layers(
     checkpoint['meta'] = {'converter': 'sn_openmmlab', 'scopes': ['in', 'ln', 'bn']}
     torch.save(checkpoint, file)
     start(Net(SwitchNorm), file)
-    words = r"it mixes in, ln, bn, but .*: set scopes=\('in', 'ln', 'bn'\) in its norm_cfg"
+    words = r"trained with scopes=\('in', 'ln', 'bn'\), but .*: set scopes=.* in its norm_cfg"
     with pytest.raises(UsageError, match=words):
         start(Net(SwitchNorm, scopes=scopes, num_groups=2), file)
 
@@ -332,3 +324,86 @@ def test_it_is_registered() -> None:
     built = WEIGHT_INITIALIZERS.build(cfg)
     assert (built.checkpoint, built.prefix, built.batch_ratio) == ('a.pth', 'b.', 0.5)
     assert built.map_location == 'cpu'
+
+
+@pytest.mark.parametrize('checkpoint', [{}, {'checkpoint': None}, {'checkpoint': ''}], ids=str)
+def test_missing_checkpoint_is_one_sentence(checkpoint: dict) -> None:
+    with pytest.raises(UsageError, match=r'has no checkpoint: name the file .*checkpoint=FILE\)'):
+        WEIGHT_INITIALIZERS.build(dict(type='SNPretrained', **checkpoint))
+    net = Net(SwitchNorm, dict(type='SNPretrained', **checkpoint))
+    with pytest.raises(UsageError, match='has no checkpoint'):
+        net.init_weights()
+
+
+class Classifier(Net):
+    """Ends in a convolution, whose channels are the classes."""
+
+    def __init__(self, norm: type[nn.Module], classes: int, width: int = 4) -> None:
+        super().__init__(norm)
+        self.plain.conv = nn.Conv2d(4, width, 1)
+        self.cls = nn.Conv2d(width, classes, 1)
+
+
+@pytest.mark.parametrize('norm', [SwitchNorm, nn.BatchNorm2d])
+def test_last_layer_of_other_classes_is_left_out(
+    norm: type[nn.Module], save: Callable, log: pytest.LogCaptureFixture
+) -> None:
+    source, net = Classifier(norm, 80), Classifier(SwitchNorm, 3)
+    drawn = net.cls.weight.clone()
+    start(net, save(source))
+    assert torch.equal(net.cls.weight, drawn)
+    assert torch.equal(net.plain.conv.weight, source.plain.conv.weight)
+    assert 'size mismatch for cls.weight' in log.text
+    # In another network, what follows differs too.
+    with pytest.raises(UsageError, match=r'shape \(8, 4, 1, 1\), not \(4, 4, 1, 1\), of plain'):
+        start(Classifier(SwitchNorm, 3), save(Classifier(norm, 3, width=8)))
+
+
+class ZeroInitialized(Net):
+    """As MMPretrain's ResNet: its last γ start at 0, unless it starts from weights."""
+
+    def init_weights(self) -> None:
+        super().init_weights()
+        if isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained':
+            return
+        nn.init.zeros_(self.get_submodule('sn1').weight)
+
+
+@pytest.mark.parametrize('before', [[], [dict(type='Constant', layer='Conv2d', val=5)]])
+def test_class_that_looks_whether_it_is_pretrained_finds_it(before: list, save: Callable) -> None:
+    source = Net(nn.BatchNorm2d)
+    file = save(source)
+    net = ZeroInitialized(SwitchNorm, [*before, dict(type='SNPretrained', checkpoint=file)])
+    net.init_weights()
+    assert torch.equal(net.sn1.weight, source.bn1.weight)
+
+
+def test_weights_are_those_of_the_call_and_nothing_is_loaded_for_them(save: Callable) -> None:
+    file, net = save(Net(nn.BatchNorm2d)), Net(SwitchNorm)
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    weights = SNPretrained(file).weights(net)
+    assert all(torch.equal(net.state_dict()[k], value) for k, value in before.items())
+    SNPretrained(file)(net)
+    assert weights.keys() == net.state_dict().keys()
+    assert all(torch.equal(net.state_dict()[k], value) for k, value in weights.items())
+
+
+@pytest.mark.parametrize('prefix', [None, 'backbone'])
+def test_settings_that_layers_recorded_have_to_be_the_layers(
+    prefix: str | None, save: Callable, tmp_path: Path
+) -> None:
+    source = Net(SwitchNorm, scopes=('bn', 'in', 'ln'), correction=1)
+    file = str(tmp_path / 'recorded.pth')
+    torch.save(
+        nn.ModuleDict(
+            {'backbone': source} if prefix else dict(source.named_children())
+        ).state_dict(),
+        file,
+    )
+    start(Net(SwitchNorm, scopes=('bn', 'in', 'ln'), correction=1), file, prefix=prefix)
+    for settings, words in (
+        (dict(scopes=('bn', 'in', 'ln')), 'trained with correction=1'),
+        (dict(correction=1), r"trained with scopes=\('bn', 'in', 'ln'\)"),
+    ):
+        with pytest.raises(UsageError, match=f'cannot start Net: .*{words}'):
+            start(Net(SwitchNorm, **settings), file, prefix=prefix)

@@ -179,7 +179,7 @@ def test_weights_of_two_scopes_do_not_start_layers_of_three(resnet50: dict, tmp_
     init = dict(type='SNPretrained', checkpoint=file)
     network = build('ResNet-50', norm_cfg=SN, init_cfg=init)
     with pytest.raises(
-        UsageError, match=r"mixes in, ln, but .* mixes in, ln, bn: set scopes=\('in', 'ln'\)"
+        UsageError, match=r"trained with scopes=\('in', 'ln'\), but .*: set scopes=\('in', 'ln'\)"
     ):
         network.init_weights()
     two_scopes = dict(type='SN', scopes=('in', 'ln'))

@@ -243,6 +243,30 @@ def test_missing_pretrained_file_is_named_with_its_place(
         check_pretrained(changed)
 
 
+def test_list_of_initializers_is_looked_through(tmp_path: Path, write_config: Write) -> None:
+    inits = "[dict(type='Kaiming'), dict(type='SNPretrained', checkpoint='absent.pth')]"
+    config = Config.fromfile(write_config(f'model = dict(backbone=dict(init_cfg={inits}))'))
+    key = 'model.backbone.init_cfg.1.checkpoint'
+    with pytest.raises(UsageError, match=rf'name another with --cfg-options {key}=FILE'):
+        check_pretrained(config)
+    (tmp_path / 'a.pth').touch()
+    config.merge_from_dict({key: str(tmp_path / 'a.pth')})
+    check_pretrained(config)
+
+
+@pytest.mark.parametrize('kind', ['Pretrained', 'SNPretrained'])
+@pytest.mark.parametrize('checkpoint', ['', ", checkpoint=None, prefix='a'"], ids=['none', 'None'])
+def test_pretrained_part_without_a_checkpoint_is_one_sentence(
+    kind: str, checkpoint: str, write_config: Write
+) -> None:
+    text = f"model = dict(heads=[dict(init_cfg=dict(type='{kind}'{checkpoint}))])"
+    words = (
+        r'model\.heads\.0\.init_cfg has no checkpoint: name .* model\.heads\.0\.init_cfg\.checkp'
+    )
+    with pytest.raises(UsageError, match=words):
+        check_pretrained(Config.fromfile(write_config(text)))
+
+
 def test_present_and_remote_pretrained_files_are_accepted(
     tmp_path: Path, write_config: Write
 ) -> None:

@@ -17,12 +17,46 @@ from sn_openmmlab.runs.norms import NormsHook
 
 @pytest.mark.parametrize(
     ('wish', 'resume', 'load_from'),
-    [(None, False, 'weights.pth'), ('auto', True, None), ('epoch_3.pth', True, 'epoch_3.pth')],
+    [(None, False, 'weights.pth'), ('epoch_3.pth', True, 'epoch_3.pth')],
 )
 def test_resume(wish: str | None, resume: bool, load_from: str | None) -> None:
-    config = Config(dict(resume=False, load_from='weights.pth'))
+    config = Config(dict(resume=False, load_from='weights.pth', work_dir='absent'))
     runners.set_resume(config, wish)
     assert (config.resume, config.load_from) == (resume, load_from)
+
+
+@pytest.mark.parametrize('by_config', [True, False], ids=['config', 'command line'])
+@pytest.mark.parametrize('moved', [True, False], ids=['moved', 'in place'])
+def test_resume_finds_the_newest_in_the_work_folder(
+    by_config: bool, moved: bool, tmp_path: Path
+) -> None:
+    work_dir = tmp_path / 'work'
+    work_dir.mkdir()
+    (work_dir / 'epoch_2.pth').touch()
+    written_in = tmp_path / 'before' if moved else work_dir
+    (work_dir / 'last_checkpoint').write_text(f'{written_in}/epoch_2.pth')
+    config = Config(dict(resume=by_config, load_from=None, work_dir=str(work_dir)))
+    runners.set_resume(config, None if by_config else 'auto')
+    assert (config.resume, config.load_from) == (True, str(work_dir / 'epoch_2.pth'))
+
+
+@pytest.mark.parametrize('load_from', [None, 'weights.pth'])
+def test_resume_with_nothing_to_continue_starts_as_the_config_says_and_says_so(
+    load_from: str | None, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    config = Config(dict(load_from=load_from, work_dir=str(tmp_path)))
+    runners.set_resume(config, 'auto')
+    assert (config.resume, config.load_from) == (False, load_from)
+    start = f', from {load_from}' if load_from else ''
+    said = f'{tmp_path} holds no checkpoint: the training starts anew{start}.\n'
+    assert said in capsys.readouterr().out
+
+
+def test_newest_checkpoint_that_is_gone_is_not_continued(tmp_path: Path) -> None:
+    (tmp_path / 'last_checkpoint').write_text('gone/epoch_2.pth')
+    config = Config(dict(work_dir=str(tmp_path)))
+    with pytest.raises(UsageError, match=r'names gone/epoch_2\.pth, which does not exist: name'):
+        runners.set_resume(config, 'auto')
 
 
 def test_amp_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

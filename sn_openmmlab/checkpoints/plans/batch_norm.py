@@ -1,7 +1,7 @@
 """Weights of networks with BatchNorm, as those of the same networks with SN."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -53,7 +53,25 @@ class BatchNormPlan(Plan):
 
 def has_batch_norm(weights: Mapping[str, Tensor]) -> bool:
     """Whether weights are of a network with BatchNorm and without Switchable Normalization."""
-    return bool(_batch_norms(weights)) and not any(name.endswith(_CONTROLS) for name in weights)
+    return bool(batch_norms(weights)) and not any(name.endswith(_CONTROLS) for name in weights)
+
+
+def batch_norms(weights: Iterable[str]) -> list[str]:
+    """Return the names of the layers that have running statistics and no λ."""
+    names = set(weights)
+    ends = [name for name in weights if name.split('.')[-1] == 'running_mean']
+    norms = [name.removesuffix('running_mean').removesuffix('.') for name in ends]
+    return [norm for norm in norms if not names & {_joined(norm, part) for part in _CONTROLS}]
+
+
+def batch_norm_of(name: str, layer: SwitchNorm, norms: Collection[str]) -> str | None:
+    """Return which of the BatchNorms is in the place of an SN layer, or None.
+
+    It has the layer's name or, as the toolboxes name layers after their norm (``bn1``, ``sn1``),
+    that name with the other norm in it.
+    """
+    other = re.sub(rf'(^|\.){layer._abbr_}(?=[^.]*$)', r'\1bn', name)
+    return next((found for found in (name, other) if found in norms), None)
 
 
 def plan_batch_norm(
@@ -76,7 +94,7 @@ def plan_batch_norm(
     controls = _controls(_SCOPES, batch_ratio)
     sources = _backbone(weights)
     network = {name: weights[source] for name, source in sources.items()}
-    norms = _batch_norms(network)
+    norms = batch_norms(network)
     if not norms:
         raise UsageError(f'it holds no network with BatchNorm, but {few(weights)}.')
     (kind, resnet), title = BATCH_NORM_LAYOUTS, 'a network with BatchNorm'
@@ -98,8 +116,7 @@ def fill_layers(
 ) -> dict[str, Tensor]:
     """Return weights in which the BatchNorms of a model's SN layers became those.
 
-    The BatchNorm of a layer has its name or, as the toolboxes name layers after their norm
-    (``bn1``, ``sn1``), that name with the other norm in it. Layers whose λ are among the weights
+    The BatchNorm of a layer is that of :func:`batch_norm_of`. Layers whose λ are among the weights
     already are passed over; all other weights stay as they are.
 
     Args:
@@ -111,12 +128,12 @@ def fill_layers(
         UsageError: ``batch_ratio`` is outside (0, 1]; layers have no BatchNorm among the weights,
             or do not mix ``'bn'``. The message names them, and does not name the file.
     """
-    norms = set(_batch_norms(weights))
+    norms = set(batch_norms(weights))
     filled, unmatched = dict(weights), []
     for name, layer in layers.items():
         if _joined(name, 'mean_weight') in weights:
             continue
-        norm = next((found for found in (name, _bn(name, layer)) if found in norms), None)
+        norm = batch_norm_of(name, layer, norms)
         if norm is None:
             unmatched.append(name)
             continue
@@ -147,14 +164,6 @@ def _check_batch(name: str, layer: SwitchNorm, norm: str) -> None:
             f"running statistics of {shown(norm)}: add 'bn' to the scopes of its norm_cfg, or "
             'start from weights of SN.'
         )
-
-
-def _batch_norms(weights: Iterable[str]) -> list[str]:
-    """The names of the layers that have running statistics and no λ."""
-    names = set(weights)
-    ends = [name for name in weights if name.split('.')[-1] == 'running_mean']
-    norms = [name.removesuffix('running_mean').removesuffix('.') for name in ends]
-    return [norm for norm in norms if not names & {_joined(norm, part) for part in _CONTROLS}]
 
 
 def _backbone(weights: Iterable[str]) -> dict[str, str]:
@@ -199,10 +208,6 @@ def _renamed(name: str) -> str:
 
 def _sn(norm: str) -> str:
     return re.sub(r'(^|\.)bn(\d*)$', r'\1sn\2', norm)
-
-
-def _bn(name: str, layer: SwitchNorm) -> str:
-    return re.sub(rf'(^|\.){layer._abbr_}(?=[^.]*$)', r'\1bn', name)
 
 
 def _joined(layer: str, part: str) -> str:

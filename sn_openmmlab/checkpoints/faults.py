@@ -1,0 +1,169 @@
+"""Why the weights of a checkpoint do not fill the SN layers of a model."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from sn_openmmlab.checkpoints.fit import Fit
+from sn_openmmlab.checkpoints.loading import LoadedLayer
+from sn_openmmlab.checkpoints.names import few, shown
+from sn_openmmlab.checkpoints.plans.batch_norm import batch_norm_of, batch_norms
+from sn_openmmlab.layers.switch_norm import SwitchNorm
+
+Cause = Literal['authors', 'batch norm', 'prefix', 'part', 'other', 'other norm']
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why weights may not be loaded.
+
+    Attributes:
+        cause: ``'authors'``: they have the authors' layout; ``'batch norm'``: BatchNorm is in the
+            place of SN; ``'prefix'``: they fit without it; ``'part'``: they are those of a part;
+            ``'other'``: they are of another network; ``'other norm'``: SN is in the place of
+            another norm.
+        reason: a clause about the file, which it calls "it".
+        place: the prefix, or the part that they are of.
+    """
+
+    cause: Cause
+    reason: str
+    place: str = ''
+
+
+def find_fault(fit: Fit, needed: Collection[str] | None = None) -> Fault | None:
+    """Return why weights may not be loaded; None where they may.
+
+    Args:
+        fit: what they fill.
+        needed: the names of the SN layers that have to be filled; all if None.
+    """
+    names = [name for name in fit.unfilled if needed is None or name in needed]
+    if not names:
+        return _other_norm(fit)
+    unfilled = {name: fit.switch_norms[name] for name in names}
+    held = _Held.of(fit.state)
+    # In this order: the first that holds explains the following.
+    for find in (_authors, _batch_norm, _prefix, _part):
+        if fault := find(fit, unfilled, held):
+            return fault
+    return _other(fit, names)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The names of the norm layers that a file holds."""
+
+    switch_norms: frozenset[str]
+    batch_norms: frozenset[str]
+
+    @classmethod
+    def of(cls, state: Iterable[str]) -> '_Held':
+        names, end = list(state), '.mean_weight'
+        controls = (name.removesuffix(end) for name in names if name.endswith(end))
+        return cls(frozenset(controls), frozenset(batch_norms(names)))
+
+    def has(self, layers: Mapping[str, SwitchNorm]) -> bool:
+        """Whether all of these are there, be they BatchNorm."""
+        return all(
+            name in self.switch_norms or batch_norm_of(name, layer, self.batch_norms) is not None
+            for name, layer in layers.items()
+        )
+
+    def under(self, prefix: str) -> '_Held':
+        """What lies under a prefix."""
+        return _Held(
+            frozenset(_stripped(prefix, self.switch_norms)),
+            frozenset(_stripped(prefix, self.batch_norms)),
+        )
+
+
+def _authors(fit: Fit, unfilled: Mapping[str, LoadedLayer], held: _Held) -> Fault | None:
+    shapes = [found for layer in unfilled.values() for found, _ in layer.misfits.values()]
+    if any(len(shape) > 1 for shape in shapes):
+        return Fault('authors', 'it has the layout of the authors')
+    return None
+
+
+def _batch_norm(fit: Fit, unfilled: Mapping[str, LoadedLayer], held: _Held) -> Fault | None:
+    found = {
+        name: norm
+        for name, layer in unfilled.items()
+        if (norm := batch_norm_of(name, layer.module, held.batch_norms))
+    }
+    if not found:
+        return None
+    name, norm = next(iter(found.items()))
+    layers = f'{len(found)} of {len(fit.switch_norms)} layers, as {shown(norm)} for {name}'
+    reason = f'it holds BatchNorm where the model has SN ({layers})'
+    rest = [layer for layer in unfilled if layer not in found]
+    if not rest:
+        return Fault('batch norm', reason)
+    reason = f'{reason}, and nothing for {len(rest)} others, as {rest[0]}'
+    return Fault('other', reason, _startable(fit, held))
+
+
+def _prefix(fit: Fit, unfilled: Mapping[str, LoadedLayer], held: _Held) -> Fault | None:
+    layers = {name: layer.module for name, layer in unfilled.items()}
+    names = held.switch_norms | held.batch_norms
+    prefixes = {name[: dot.end()] for name in names for dot in re.finditer(r'\.', name)}
+    for prefix in sorted(prefixes, key=len):
+        if held.under(prefix).has(layers):
+            return Fault('prefix', f'its weights lie under {shown(prefix)!r}', prefix)
+    return None
+
+
+def _part(fit: Fit, unfilled: Mapping[str, LoadedLayer], held: _Held) -> Fault | None:
+    layers = {name: layer.module for name, layer in fit.switch_norms.items()}
+    # The outermost part first.
+    for part, _ in fit.module.named_modules():
+        inner = _under(f'{part}.', layers) if part else {}
+        if inner and held.has(inner):
+            return Fault('part', f'it holds {part} alone', part)
+    return None
+
+
+def _other(fit: Fit, unfilled: list[str]) -> Fault:
+    lacking = f'it lacks {len(unfilled)} of the {len(fit.switch_norms)} SN layers'
+    nothing = 'it holds none of the weights of this model'
+    reason = f'{nothing if fit.fills_nothing else lacking}, as {few(unfilled)}'
+    return Fault('other', reason, _startable(fit, _Held.of(fit.state)))
+
+
+def _other_norm(fit: Fit) -> Fault | None:
+    controls = _Held.of(fit.state).switch_norms
+    theirs = {
+        name: found
+        for name in fit.other_norms
+        if (found := next((n for n in (name, _as_sn(name)) if n in controls), None))
+    }
+    if not theirs:
+        return None
+    name, found = next(iter(theirs.items()))
+    kind = type(fit.other_norms[name].module).__name__
+    layers = f'{len(theirs)} layers, as {shown(found)} for {name}'
+    return Fault('other norm', f'it holds SN where the model has {kind} ({layers})')
+
+
+def _startable(fit: Fit, held: _Held) -> str:
+    """The first child of the module whose SN layers the file has all, under the same names."""
+    layers = {name: layer.module for name, layer in fit.switch_norms.items()}
+    children = dict.fromkeys(name.split('.')[0] for name in layers)
+    whole = (
+        child for child in children if held.under(f'{child}.').has(_under(f'{child}.', layers))
+    )
+    return next(whole, '')
+
+
+def _under(prefix: str, layers: Mapping[str, SwitchNorm]) -> dict[str, SwitchNorm]:
+    return {name: layers[f'{prefix}{name}'] for name in _stripped(prefix, layers)}
+
+
+def _stripped(prefix: str, names: Iterable[str]) -> list[str]:
+    return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+
+
+def _as_sn(name: str) -> str:
+    """How the toolboxes would name a norm layer if it were SN."""
+    return re.sub(r'(^|\.)(?:bn|gn|in|ln)(\d*)$', r'\1sn\2', name)

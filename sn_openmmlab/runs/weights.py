@@ -1,0 +1,153 @@
+"""The check of all weights that enter a model, before anything is trained or tested."""
+
+import copy
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from mmengine.config import Config
+from mmengine.logging import print_log
+from mmengine.registry import MODELS
+from torch import nn
+from torch.distributed.fsdp import FullyShardedDataParallel
+
+from sn_openmmlab.checkpoints.faults import find_fault
+from sn_openmmlab.checkpoints.files.fetching import fetch_checkpoint
+from sn_openmmlab.checkpoints.files.weights import weights_for_mmengine
+from sn_openmmlab.checkpoints.fit import Fit
+from sn_openmmlab.checkpoints.loading import left_by_own_code, unwrapped
+from sn_openmmlab.checkpoints.names import few, few_misfits
+from sn_openmmlab.checkpoints.pretrained import SNPretrained
+from sn_openmmlab.checkpoints.settings import TrainedSettings, advise_correction
+from sn_openmmlab.errors import UsageError
+from sn_openmmlab.layers.switch_norm import SwitchNorm
+from sn_openmmlab.runs.advice import advise, advise_test
+from sn_openmmlab.runs.ways import Way, ways_of_start, ways_of_teachers
+
+
+def check_start(model: nn.Module | dict, config: Config) -> None:
+    """Raise UsageError where weights that a training starts from do not fill its SN layers.
+
+    What each file fills is logged. Of a file that another one overwrites nothing is asked.
+
+    Args:
+        model: that of the runner, before its training; or its config, where it is not built yet.
+        config: with ``resume`` and ``load_from`` as they are to be.
+    """
+    network = _network(model, config)
+    if config.get('resume') and config.get('load_from'):
+        check_resume(network, config.load_from)
+        ways = ways_of_teachers(network, config)
+    else:
+        ways = ways_of_start(network, config)
+    filled: set[int] = set()
+    for way in ways:
+        layers = _switch_norms(way.module)
+        needed = [name for name, layer in layers.items() if id(layer) not in filled]
+        # A class without SN may rename what it loads, as a Swin transformer does.
+        if needed or not (layers or way.own_code):
+            _check(way, needed)
+        filled.update(map(id, layers.values()))
+
+
+def check_trained(model: nn.Module, source: str) -> None:
+    """Raise UsageError where an evaluation would run on weights that were never trained.
+
+    Args:
+        model: bare, or wrapped for distribution or test-time augmentation.
+        source: the checkpoint.
+    """
+    checkpoint = fetch_checkpoint(source)
+    with _about(f'{source} cannot be evaluated by this config'):
+        fit = _fit(model, checkpoint)
+        if fault := find_fault(fit):
+            raise UsageError(f'{fault.reason}: {advise_test(source, fault)}.')
+        reason = f'it has {few_misfits(fit.misfits)}' if fit.misfits else None
+        if fit.fills_nothing:
+            reason = f'it holds none of the weights of this model, as {few(fit.missing)}'
+        if reason:
+            raise UsageError(f'{reason}: give the config that it was trained by.')
+    print_log(f'{source} fills {fit.line()}.', logger='current')
+
+
+def check_resume(network: nn.Module, source: str) -> None:
+    """Raise UsageError unless a checkpoint has all weights of a network and no other ones."""
+    checkpoint = fetch_checkpoint(source)
+    with _about(f'{source} cannot be continued by this config'):
+        fit = _fit(network, checkpoint)
+        if fault := find_fault(fit):
+            raise UsageError(f'{fault.reason}: give the config that it was trained by.')
+        reason = None
+        if fit.misfits:
+            reason = f'it has {few_misfits(fit.misfits)}'
+        elif fit.missing:
+            reason = f'it lacks {few(fit.missing)}'
+        elif fit.unexpected:
+            reason = f'it has besides {few(fit.unexpected)}'
+        if reason:
+            raise UsageError(
+                f'{reason}: give the config that it was trained by, or start anew from its weights '
+                f'with --cfg-options load_from={source} in place of --resume.'
+            )
+
+
+def _network(model: nn.Module | dict, config: Config) -> nn.Module:
+    """The model as the config describes it, without what trains it in several processes."""
+    # In shards, or by a strategy that has not built it yet, it has no weights to compare.
+    if not isinstance(model, nn.Module) or isinstance(model, FullyShardedDataParallel):
+        return MODELS.build(copy.deepcopy(config.model))
+    return unwrapped(model)
+
+
+def _check(way: Way, needed: list[str]) -> None:
+    """Check one way, which has to fill the SN layers of these names."""
+    initializer = way.initializer
+    if isinstance(initializer, SNPretrained) and way.loader == 'mmengine':
+        fit = Fit(way.module, initializer.weights(way.module))
+    else:
+        checkpoint = fetch_checkpoint(way.source)
+        with _about(f'{way.source} cannot start {way.target}'):
+            fit = _fit(way.module, checkpoint, initializer.prefix if initializer else None)
+            if fault := find_fault(fit, needed):
+                raise UsageError(f'{fault.reason}: {advise(way, fault)}.')
+            if fit.fills_nothing:
+                raise UsageError(
+                    f'it holds none of its weights, as {few(fit.missing)}: name a file of this '
+                    'network.'
+                )
+            left = left_by_own_code(way.module) if way.loader == 'class' else []
+            if left:
+                raise UsageError(
+                    f'{type(way.module).__name__} loads by code of its own, which leaves '
+                    f'{len(left)} SN layers as they are, as {left[0]}: save the weights alone, '
+                    'with no dict around them.'
+                )
+    print_log(f'{way.source} starts {way.target}: it fills {fit.line()}.', logger='current')
+
+
+def _fit(module: nn.Module, checkpoint: Mapping, prefix: str | None = None) -> Fit:
+    """What mmengine would fill; other settings than those of the training are refused."""
+    state = weights_for_mmengine(checkpoint, prefix)
+    trained = TrainedSettings(checkpoint, state)
+    # First by the names in the file, for a layer that refuses its weights does not know the file.
+    layers = _switch_norms(module).items()
+    trained.check({name: layer for name, layer in layers if f'{name}.mean_weight' in state})
+    fit = Fit(module, state)
+    trained.check(fit.learned)
+    if trained.of_authors and (warning := advise_correction(fit.learned)):
+        print_log(warning, logger='current', level=logging.WARNING)
+    return fit
+
+
+def _switch_norms(module: nn.Module) -> dict[str, SwitchNorm]:
+    layers = unwrapped(module).named_modules()
+    return {name: layer for name, layer in layers if isinstance(layer, SwitchNorm)}
+
+
+@contextmanager
+def _about(fault: str) -> Iterator[None]:
+    """Let each UsageError begin with what cannot be done."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f'{fault}: {error}') from error
