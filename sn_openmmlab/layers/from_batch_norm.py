@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.parallel import DistributedDataParallel
 
 from sn_openmmlab.layers.arguments import (
     check_batch_ratio,
@@ -64,8 +65,10 @@ def convert_batch_norm(
     Raises:
         TypeError: an argument is of the wrong type.
         ValueError: ``batch_ratio`` is outside (0, 1], ``scopes`` lacks ``'bn'``, a lazy BatchNorm
-            has seen no data, or see ``SwitchNorm``. Then nothing was converted.
+            has seen no data, the model is wrapped in ``DistributedDataParallel``, or see
+            ``SwitchNorm``. Then nothing was converted.
     """
+    _check_bare(module)
     scopes = check_scopes(scopes)
     controls = start_controls(scopes, batch_ratio)
     check_choice('correction', correction, (0, 1))
@@ -106,6 +109,14 @@ def start_controls(scopes: Sequence[str], batch_ratio: float) -> list[float]:
     elif others:
         gap = _LARGEST
     return [1 + gap if scope == 'bn' else 1.0 for scope in scopes]
+
+
+def _check_bare(module: nn.Module) -> None:
+    if any(isinstance(part, DistributedDataParallel) for part in module.modules()):
+        raise ValueError(
+            'the model is wrapped in DistributedDataParallel, which would not share the gradients '
+            'of the new control parameters: convert the model before it is wrapped.'
+        )
 
 
 def _check_seen_data(layer: _BatchNorm) -> None:

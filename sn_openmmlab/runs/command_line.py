@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from mmengine.config import DictAction
 
@@ -26,7 +27,7 @@ def run_parser(description: str) -> argparse.ArgumentParser:
 
 
 class _Options(DictAction):
-    """mmengine's reading of KEY=VALUE, with a sentence where there is no '='."""
+    """mmengine's reading of KEY=VALUE, with a sentence where it would read something else."""
 
     def __call__(
         self,
@@ -38,7 +39,21 @@ class _Options(DictAction):
         for value in values:
             if '=' not in value:
                 parser.error(f'--cfg-options takes KEY=VALUE, not {value!r}.')
+            key, _, given = value.partition('=')
+            if given.lstrip('\'"').startswith(('dict(', '{')):
+                parser.error(
+                    f'--cfg-options cannot read a dict, as {key} is given: set its keys one by '
+                    f'one, as {key}.type=SN.'
+                )
         super().__call__(parser, namespace, values, option)
+
+    @staticmethod
+    def _parse_iterable(value: str) -> Any:
+        # mmengine takes out every space, those of a path or a name too.
+        bare = value.strip('\'"')
+        if ' ' in bare and not any(mark in bare for mark in ',()[]'):
+            return bare
+        return DictAction._parse_iterable(value)
 
 
 def add_launcher(parser: argparse.ArgumentParser) -> None:

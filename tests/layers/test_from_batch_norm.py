@@ -4,8 +4,10 @@ import copy
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils.parametrize import is_parametrized, register_parametrization
 
 from sn_openmmlab import SwitchNorm, SyncSwitchNorm, convert_batch_norm
@@ -236,6 +238,19 @@ def test_what_cannot_be_converted_stays_as_it_is(arguments, error, words):
         convert_batch_norm(model, **arguments)
     assert [type(layer) for layer in model] == [nn.BatchNorm2d] * 2
     assert not any('mean_weight' in name for name in model.state_dict())
+
+
+def test_model_that_is_wrapped_for_distribution_stops_the_conversion():
+    dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        model = DistributedDataParallel(nn.Sequential(nn.BatchNorm2d(4)))
+        for module in (model, nn.Sequential(model)):
+            with pytest.raises(ValueError, match='convert the model before it is wrapped'):
+                convert_batch_norm(module)
+        assert type(model.module[0]) is nn.BatchNorm2d
+        convert_batch_norm(model.module)
+    finally:
+        dist.destroy_process_group()
 
 
 @pytest.mark.parametrize('lazy', [nn.LazyBatchNorm1d, nn.LazyBatchNorm2d, nn.LazyBatchNorm3d])

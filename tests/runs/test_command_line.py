@@ -55,6 +55,28 @@ def test_option_without_a_value_is_refused(capsys: pytest.CaptureFixture) -> Non
     assert "--cfg-options takes KEY=VALUE, not 'resume'." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize('value', ['a folder/of mine', '"a folder/of mine"'])
+def test_spaces_of_a_value_stay(value: str) -> None:
+    options = ['--cfg-options', f'data_root={value}', 'scopes=[in, ln]', 'size=(3, 4)', 'lr=1']
+    args = run_parser('Test.').parse_args(['config.py', *options])
+    assert args.cfg_options == {
+        'data_root': 'a folder/of mine',
+        'scopes': ['in', 'ln'],
+        'size': (3, 4),
+        'lr': 1,
+    }
+
+
+@pytest.mark.parametrize(
+    'value', ["dict(type='SN',scopes=('in','ln'))", '{"type": "SN"}', 'dict()']
+)
+def test_dict_as_a_value_is_refused(value: str, capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run_parser('Test.').parse_args(['config.py', '--cfg-options', f'model.norm_cfg={value}'])
+    assert caught.value.code == 2
+    assert 'set its keys one by one, as model.norm_cfg.type=SN.' in capsys.readouterr().err
+
+
 def test_rank_of_an_old_launcher_is_exported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv('LOCAL_RANK', 'to be restored')
     monkeypatch.delenv('LOCAL_RANK')
