@@ -15,6 +15,7 @@ from mmengine.registry import MODELS
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from sn_openmmlab.layers.arguments import check_choice
 from sn_openmmlab.layers.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
 
@@ -32,21 +33,25 @@ class EfficientNetLite(BaseModule):
     """The network without its classifier; all of it starts from the ImageNet weights.
 
     Args:
-        norm: ``'BN'`` that trains, ``'frozen BN'``, ``'GN'`` with new parameters, or ``'SN'`` that
+        norm: ``'BN'`` that trains, ``'frozen-BN'``, ``'GN'`` with new parameters, or ``'SN'`` that
             starts from the BatchNorm.
         start: arguments of ``convert_batch_norm`` for ``'SN'``.
         fit_to: a folder, to whose first images in the order of their names the converted layers
             are fitted by ``calibrate_switch_norm``.
+
+    Raises:
+        ValueError: ``norm`` is something else.
     """
 
     def __init__(
         self, norm: str, start: dict[str, Any] | None = None, fit_to: str | None = None
     ) -> None:
         super().__init__()
+        check_choice('norm', norm, ('BN', 'frozen-BN', 'GN', 'SN'))
         network = pretrained_network()
         self.stem = nn.Sequential(network._conv_stem, network._bn0, nn.ReLU6())
         self.blocks = network._blocks
-        self.frozen = norm == 'frozen BN'
+        self.frozen = norm == 'frozen-BN'
         if self.frozen:
             for layer in self._batch_norms():
                 layer.requires_grad_(False)

@@ -30,6 +30,7 @@ class Photographs:
         images: how many there are to train on.
         scale: the longest width and height that they are resized to.
         epochs: how often they are seen.
+        starts: keys of ``STARTS``, those that are tried; None for all.
     """
 
     folder: str
@@ -37,6 +38,7 @@ class Photographs:
     images: int
     scale: tuple[int, int]
     epochs: int
+    starts: tuple[str, ...] | None = None
 
     @property
     def prefix(self) -> str:
@@ -45,16 +47,26 @@ class Photographs:
 
 
 RACCOON = Photographs('raccoon', ('raccoon',), 150, (224, 224), 4)
-BCCD = Photographs('bccd', ('RBC', 'WBC', 'Platelets'), 205, (224, 168), 2)
+BCCD = Photographs(
+    'bccd',
+    ('RBC', 'WBC', 'Platelets'),
+    205,
+    (224, 168),
+    2,
+    ('frozen-bn', 'bn', 'sn-0.90', 'sn-0.99'),
+)
 
 DATA = (RACCOON, BCCD)
+
+SCHEDULED = 'sn-0.99-to-0.60'
+SCHEDULE = {'type': 'RatioSchedule', 'start': 0.99, 'end': 0.6, 'share': 0.6}
 
 _METRICS = {'AP': AP, 'AP50': f'{AP}_50', 'AP75': f'{AP}_75'}
 _FAST = {'lr_mult': FASTER, 'decay_mult': 0}
 _KEYS = 'optim_wrapper.paramwise_cfg.custom_keys'
 # What differs, by the name of the variant.
 STARTS: dict[str, dict[str, Any]] = {
-    'frozen-bn': {'model.backbone.norm': 'frozen BN'},
+    'frozen-bn': {'model.backbone.norm': 'frozen-BN'},
     'bn': {'model.backbone.norm': 'BN'},
     'gn': {'model.backbone.norm': 'GN'},
     'sn-0.90': {'model.backbone.start.batch_ratio': 0.9},
@@ -67,6 +79,9 @@ STARTS: dict[str, dict[str, Any]] = {
             for key, value in _FAST.items()
         },
     },
+    SCHEDULED: {
+        'model.backbone.start.batch_ratio': SCHEDULE['start'],
+    },
     'sn-0.90-fitted': {'model.backbone.start.batch_ratio': 0.9, 'fitted': True},
 }
 TITLES = {
@@ -76,6 +91,7 @@ TITLES = {
     'sn-0.90': 'SN, `bn` at 0.90',
     'sn-0.99': 'SN, `bn` at 0.99',
     'sn-0.99-fast': f'SN, `bn` at 0.99, λ {FASTER} times as fast',
+    SCHEDULED: 'SN, `bn` from 0.99 to 0.60',
     'sn-0.90-fitted': 'SN, `bn` at 0.90, fitted',
 }
 
@@ -98,18 +114,28 @@ def fine_tuning_config(data: Photographs) -> Config:
     return config
 
 
-def fine_tunings(config: str, data: Photographs) -> list[Run]:
-    """Runs of that config with each start of the backbone and three seeds.
+def scheduled_config(data: Photographs) -> Config:
+    """The same with a schedule of the ratio, for the runs that try it."""
+    config = fine_tuning_config(data)
+    config.custom_imports.imports.append('sn_openmmlab.experiments.ratio_schedule')
+    config.custom_hooks = [SCHEDULE]
+    return config
+
+
+def fine_tunings(folder: Path, data: Photographs) -> list[Run]:
+    """Runs of those configs, written into ``folder``: each start of the backbone, three seeds.
 
     They differ in the backbone alone; FPN and head have SN and start from random weights.
     """
+    config, scheduled = (str(folder / f'{data.folder}{end}.py') for end in ('', '_scheduled'))
     runs = []
     for seed in SEEDS:
-        for variant, options in STARTS.items():
-            options = {**options, 'randomness.seed': seed}
+        for variant in data.starts or STARTS:
+            options = {**STARTS[variant], 'randomness.seed': seed}
             if options.pop('fitted', False):
                 options['model.backbone.fit_to'] = f'data/{data.folder}/images'
-            runs.append(Run(data.prefix + variant, BATCH, seed, config, options))
+            file = scheduled if variant == SCHEDULED else config
+            runs.append(Run(data.prefix + variant, BATCH, seed, file, options))
     return runs
 
 
@@ -151,9 +177,9 @@ def prepare(work_dir: Path) -> list[Run]:
     make_folder(work_dir)
     runs = []
     for data in DATA:
-        file = work_dir / f'{data.folder}.py'
-        fine_tuning_config(data).dump(file)
-        runs += fine_tunings(str(file), data)
+        fine_tuning_config(data).dump(work_dir / f'{data.folder}.py')
+        scheduled_config(data).dump(work_dir / f'{data.folder}_scheduled.py')
+        runs += fine_tunings(work_dir, data)
     return runs
 
 

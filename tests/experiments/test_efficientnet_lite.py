@@ -46,10 +46,15 @@ def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ('norm', 'kind'),
-    [('BN', nn.BatchNorm2d), ('frozen BN', nn.BatchNorm2d), ('GN', nn.GroupNorm)],
+    [('BN', nn.BatchNorm2d), ('frozen-BN', nn.BatchNorm2d), ('GN', nn.GroupNorm)],
 )
 def test_all_norms_are_of_one_kind(norm: str, kind: type) -> None:
     assert kinds(EfficientNetLite(norm)) == {kind: LAYERS}
+
+
+def test_another_norm_is_refused() -> None:
+    with pytest.raises(ValueError, match="norm must be 'BN' or"):
+        EfficientNetLite('frozen BN')
 
 
 def test_weights_know_what_photographs_show(photographs: Path) -> None:
@@ -71,7 +76,7 @@ def test_maps_are_those_of_the_network_at_four_strides(photographs: Path) -> Non
 
 
 def test_frozen_batch_norm_stays_as_it_is(photographs: Path) -> None:
-    backbone = EfficientNetLite('frozen BN').train()
+    backbone = EfficientNetLite('frozen-BN').train()
     before = {name: value.clone() for name, value in backbone.state_dict().items()}
     sum(m.sum() for m in backbone(read_images(photographs))).backward()
     assert all(value.equal(before[name]) for name, value in backbone.state_dict().items())
