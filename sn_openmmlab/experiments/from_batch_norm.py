@@ -6,14 +6,13 @@ from typing import Any
 
 from mmengine.config import Config
 
-from sn_openmmlab.benchmarks.tables import markdown
 from sn_openmmlab.experiments.charts import draw_points
 from sn_openmmlab.experiments.digit_classifier import ensure_classifier
 from sn_openmmlab.experiments.folders import make_folder
 from sn_openmmlab.experiments.lock import locked
 from sn_openmmlab.experiments.plan import SEEDS, Run
 from sn_openmmlab.experiments.records import Record
-from sn_openmmlab.experiments.summary import AP, by_case, spread
+from sn_openmmlab.experiments.summary import AP, batch_ratio_table, by_case, start_table
 
 BASE = 'configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py'
 RATIOS = (1 / 3, 0.6, 0.9, 1)
@@ -21,6 +20,7 @@ BATCH = 2
 IMAGES = 400
 EPOCHS, LONG_EPOCHS = 2, 4
 _LONG = '-long'
+_COLUMNS = ('backbone', 'epochs')
 _METRICS = {'AP': AP, 'AP50': f'{AP}_50', 'AP75': f'{AP}_75'}
 
 
@@ -36,7 +36,7 @@ def fine_tuning_config(classifier: Path) -> Config:
 
 
 def schedule(length: int) -> dict[str, Any]:
-    """Options of a training of so many epochs: a validation at its end, and the rate.
+    """Options of a training of so many epochs: a validation at its end, and the learning rate.
 
     It warms up over the first quarter of the steps and falls to a tenth for the last.
     """
@@ -117,9 +117,9 @@ def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:
             f'{machine["device"]}, threads of each training: {machine["threads"]}, torch '
             f'{machine["torch"]}; mean ± sample standard deviation over {seeds} seeds.',
             '## Box AP after the last epoch (%)',
-            _ap_table(records),
+            start_table(_COLUMNS, _groups(records), _METRICS),
             "## The backbone's importance ratios of `bn`, averaged over its layers",
-            _ratio_table(records),
+            batch_ratio_table(_COLUMNS, _groups(records)),
         ]
     )
 
@@ -134,22 +134,8 @@ def draw_figures(records: Sequence[Record], folder: Path) -> None:
     draw_points(groups, 'validation box AP (%)', folder / 'ap.png')
 
 
-def _ap_table(records: Sequence[Record]) -> str:
-    rows = []
-    for (variant, _), group in by_case(records).items():
-        last = [[record.metrics[name][-1] for record in group] for name in _METRICS.values()]
-        by_seed = ', '.join(f'{100 * ap:.1f}' for ap in last[0])
-        spreads = [spread(values, 100) for values in last]
-        rows.append([title(variant), str(epochs(variant)), *spreads, by_seed])
-    return markdown(['backbone', 'epochs', *_METRICS, 'AP of each seed'], rows)
-
-
-def _ratio_table(records: Sequence[Record]) -> str:
-    rows = []
-    for (variant, _), group in by_case(records).items():
-        ratios = [record.ratios['backbone'] for record in group if 'backbone' in record.ratios]
-        if ratios:
-            learned = [[part[kind]['bn'] for part in ratios] for kind in ('mean', 'var')]
-            spreads = [spread(values, digits=3) for values in learned]
-            rows.append([title(variant), str(epochs(variant)), *spreads])
-    return markdown(['backbone', 'epochs', 'w of `bn` at the end', 'w′ of `bn` at the end'], rows)
+def _groups(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
+    return {
+        (title(variant), str(epochs(variant))): group
+        for (variant, _), group in by_case(records).items()
+    }

@@ -40,6 +40,39 @@ def final_table(records: Sequence[Record], metrics: Mapping[str, str]) -> str:
     return markdown(['norm', 'batch', *metrics, f'{next(iter(metrics))} of each seed'], rows)
 
 
+def start_table(
+    headings: Sequence[str],
+    groups: Mapping[tuple[str, ...], Sequence[Record]],
+    metrics: Mapping[str, str],
+) -> str:
+    """Metrics after the last epoch in percent, a row per group; the first of them by seed too.
+
+    Args:
+        headings: what the cells of a group's key are.
+        groups: records of at least two seeds each.
+        metrics: the metric by the title of its column.
+    """
+    rows = []
+    for cells, group in groups.items():
+        last = [[record.metrics[name][-1] for record in group] for name in metrics.values()]
+        by_seed = ', '.join(f'{100 * value:.1f}' for value in last[0])
+        rows.append([*cells, *(spread(values, 100) for values in last), by_seed])
+    return markdown([*headings, *metrics, f'{next(iter(metrics))} of each seed'], rows)
+
+
+def batch_ratio_table(
+    headings: Sequence[str], groups: Mapping[tuple[str, ...], Sequence[Record]]
+) -> str:
+    """The backbone's ratios of ``'bn'`` after the last epoch, of the groups that have SN there."""
+    rows = []
+    for cells, group in groups.items():
+        ratios = [record.ratios['backbone'] for record in group if 'backbone' in record.ratios]
+        if ratios:
+            learned = [[part[kind]['bn'] for part in ratios] for kind in ('mean', 'var')]
+            rows.append([*cells, *(spread(values, digits=3) for values in learned)])
+    return markdown([*headings, 'w of `bn` at the end', 'w′ of `bn` at the end'], rows)
+
+
 def epoch_table(records: Sequence[Record]) -> str:
     """Box AP after each epoch in percent, a row per case."""
     rows = []

