@@ -61,8 +61,6 @@ def test_what_the_page_says_of_the_ratio(prose: str, ap: dict, records: list[Rec
     assert min(means) == means[1]
     others = [means[0], *means[2:]]
     assert max(others) - min(others) < max(stdev(ap[v]) for v in RATIOS if v != 'sn-0.60')
-    assert max(means[:3]) == means[2]
-    assert min(stdev(ap[variant]) for variant in RATIOS) == stdev(ap['sn-0.90'])
     for variant, words in (('sn-0.90', 'is {} after two'), ('sn-0.90-long', 'from 0.9, {} after')):
         learned = [r.ratios['backbone']['mean']['bn'] for r in records if r.variant == variant]
         assert words.format(f'{mean(learned):.3f}') in prose
