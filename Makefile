@@ -12,7 +12,7 @@ QUICKSTART_MASK := configs/demo/mask-rcnn_r18_fpn_sn-all_digits.py
 QUICKSTART_SEG := configs/demo/deeplab_r18b-d8_sn_digits.py
 
 .DEFAULT_GOAL := help
-.PHONY: help env data quickstart quickstart-mask quickstart-seg test test-slow benchmark experiment experiment-from-bn lint format
+.PHONY: help env data quickstart quickstart-mask quickstart-seg test test-slow benchmark experiment experiment-from-bn experiment-from-imagenet lint format
 
 help: ## list the targets
 	@echo "make TARGET [STACK=onedl|openmmlab] [PYTHON=python3]"
@@ -52,6 +52,10 @@ experiment: data ## train BN, GN and SN at small batches, three seeds each, into
 
 experiment-from-bn: data ## fine-tune SN from BatchNorm, three seeds each, into docs/from_batch_norm
 	$(PY) tools/from_batch_norm.py --out docs/from_batch_norm --work-dir work_dirs/from_batch_norm
+
+experiment-from-imagenet: env ## start SN from ImageNet weights on photographs (data/raccoon, data/bccd), into docs/from_imagenet
+	$(PY) tools/kept_knowledge.py data/raccoon/images --out docs/from_imagenet
+	$(PY) tools/from_imagenet.py --out docs/from_imagenet --work-dir work_dirs/from_imagenet
 
 lint: env ## check code style and format
 	$(PY) -m ruff check .
