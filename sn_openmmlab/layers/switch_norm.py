@@ -138,6 +138,10 @@ class SwitchNorm(_InstanceNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalize ``x``, (N, C, *) with up to three more dimensions; the output is like it."""
+        return self._normalize(x)
+
+    def _normalize(self, x: Tensor) -> Tensor:
+        """Do what the layer does, for a ``forward`` that goes on from there."""
         if torch.jit.is_scripting():
             return scripted_forward(
                 x,
@@ -153,10 +157,10 @@ class SwitchNorm(_InstanceNorm):
                 self.eps,
             )
         else:  # not compiled there
-            return self._forward(x)
+            return self._normalize_eagerly(x)
 
     @torch.jit.unused
-    def _forward(self, x: Tensor) -> Tensor:
+    def _normalize_eagerly(self, x: Tensor) -> Tensor:
         if isinstance(x, Proxy):
             return record_leaf(self, x)
         check_input(x, self.num_features)

@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 import torch
+import torch.fx
 from torch import nn
 
 from sn_openmmlab import (
@@ -153,3 +154,20 @@ def test_it_is_saved_and_copied(x):
     for again in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
         assert type(again) is SwitchNormAct
         assert torch.equal(again(x), layer(x))
+
+
+@pytest.mark.parametrize('act', ACTS)
+@pytest.mark.parametrize('children', [('drop', 'act'), ('act',), ()])
+def test_scripted_and_recorded_by_fx_as_eagerly(children, act, x, randomized):
+    kind = BatchNormAct2d(6, act=copy.deepcopy(act))
+    model = convert_batch_norm(nn.Sequential(nn.Conv2d(6, 6, 1), kind), 0.6)
+    randomized(model[1])
+    model.double().eval()
+    for name in {'drop', 'act'} - set(children):
+        delattr(model[1], name)
+    expected = model(x)
+    torch.testing.assert_close(torch.jit.script(copy.deepcopy(model))(x), expected)
+    graph = torch.fx.symbolic_trace(copy.deepcopy(model))
+    assert [node.op for node in graph.graph.nodes].count('call_module') == 2
+    torch.testing.assert_close(graph(x), expected)
+    torch.testing.assert_close(torch.jit.trace(model, x)(x), expected)
