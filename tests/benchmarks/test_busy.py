@@ -1,12 +1,15 @@
 """Processes that take turns, and the one that takes training steps."""
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from sn_openmmlab.benchmarks.busy import STEPS_PER_TURN, time_steps
+from sn_openmmlab.benchmarks.tables import busy_table
 
 # Answers with which of all answers this is, and leaves a note of it.
 STEPPER = """
@@ -72,3 +75,8 @@ def test_the_stepper_answers_with_the_milliseconds_of_each_step(repo, tool_env):
     )
     first, second = map(float, done.stdout.split())
     assert first > 1 and second > 1
+
+
+def test_page_shows_the_table_of_the_record(repo: Path) -> None:
+    record = json.loads((repo / 'docs/speed/busy.json').read_text())
+    assert busy_table(record) in (repo / 'docs/speed.md').read_text()
