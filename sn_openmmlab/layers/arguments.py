@@ -89,6 +89,12 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
         raise ValueError(f'{name} must be {allowed}, not {value!r}.')
 
 
+def check_flag(name: str, value: bool) -> None:
+    """Raise TypeError unless ``value`` is True or False; ``'False'`` would count as True."""
+    if value not in (True, False):
+        raise TypeError(f'{name} must be True or False, not {value!r}.')
+
+
 def check_input(x: Tensor, num_features: int) -> None:
     """Raise ValueError unless ``x`` is (N, C), (N, C, L), (N, C, H, W) or (N, C, D, H, W)."""
     if not 2 <= x.dim() <= 5:
