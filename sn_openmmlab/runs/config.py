@@ -11,6 +11,7 @@ from mmengine.config import Config, ConfigDict
 from mmengine.config.utils import MODULE2PACKAGE
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.norm_cfgs import check_norm_cfgs
 from sn_openmmlab.runs.ways import no_checkpoint
 from sn_openmmlab.runs.with_sn import convert_norms
 
@@ -30,8 +31,8 @@ def read_config(
 
     Raises:
         UsageError: there is no such file, it cannot be read as a config, it names no toolbox of
-            ours in ``default_scope`` or has no model, that toolbox is not installed, or the model
-            cannot be converted.
+            ours in ``default_scope`` or has no model, that toolbox is not installed, a ``norm_cfg``
+            of the model cannot be meant, or the model cannot be converted.
     """
     path = Path(path)
     if not path.is_file():
@@ -42,6 +43,7 @@ def read_config(
     except Exception as error:
         raise UsageError(f'{path} cannot be read as a config: {_reason(error)}') from error
     _check_toolbox(config, path)
+    check_norm_cfgs(config)
     if convert:
         convert_norms(config)
     return config
