@@ -91,7 +91,8 @@ def use_launcher(config: Config, launcher: str) -> None:
 def check_checkpoint(path: str | Path) -> None:
     """Raise UsageError where a local checkpoint that is asked for is not there."""
     if _is_missing(path):
-        raise UsageError(f'there is no checkpoint file {path}.')
+        hint = ': that is a folder, name a file in it' if Path(path).expanduser().is_dir() else ''
+        raise UsageError(f'there is no checkpoint file {path}{hint}.')
 
 
 def check_load_from(config: Config) -> None:
@@ -99,8 +100,8 @@ def check_load_from(config: Config) -> None:
     start = config.get('load_from')
     if start and not config.get('resume') and _is_missing(start):
         raise UsageError(
-            f'the config starts from {start}, which does not exist: train what leaves it there, or '
-            'name another with --cfg-options load_from=FILE.'
+            f'the config starts from {start}, which {_lacks(start)}: train what leaves it there, '
+            'or name another with --cfg-options load_from=FILE.'
         )
     if start:
         check_checkpoint(start)
@@ -116,8 +117,9 @@ def check_pretrained(config: Config) -> None:
     if missing:
         places = ' and '.join(f'{start.part} from {start.checkpoint}' for start in missing)
         others = ' '.join(f'{start.key}=FILE' for start in missing)
+        lacks = _lacks(missing[0].checkpoint)
         raise UsageError(
-            f'the config starts {places}, which does not exist: put the checkpoint there, name '
+            f'the config starts {places}, which {lacks}: put the checkpoint there, name '
             f'another with --cfg-options {others}, or start from random weights with '
             f'{" ".join(start.from_scratch for start in missing)}.'
         )
@@ -145,6 +147,10 @@ def _check_toolbox(config: Config, path: Path) -> None:
 
 def _is_missing(path: str | Path) -> bool:
     return '://' not in str(path) and not Path(path).expanduser().is_file()
+
+
+def _lacks(path: str | Path) -> str:
+    return 'is a folder' if Path(path).expanduser().is_dir() else 'does not exist'
 
 
 class _Start(NamedTuple):
@@ -191,8 +197,9 @@ def _reason(error: Exception) -> str:
                 f'the {toolbox} here has another name: in place of {toolbox}:: write the path of '
                 f'its configs, {Path(spec.origin).parent / ".mim" / "configs"}/…'
             )
-    return _first_line(error)
+    # After this mmengine lists folders, one a line.
+    return _first_line(error).removesuffix(', the current sys.path is:')
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().split('\n')[0] or type(error).__name__
+    return str(error).strip().split('\n')[0].rstrip() or type(error).__name__
