@@ -7,3 +7,7 @@ class UsageError(Exception):
 
 class WeightsError(UsageError, RuntimeError):
     """The weights are those of another network; a RuntimeError, as torch's own are."""
+
+
+class InputError(UsageError, ValueError):
+    """A layer is given what it is not made for; a ValueError, as torch's own are."""

@@ -8,6 +8,7 @@ import _sleeping_threads  # noqa: F401
 from sn_openmmlab.checkpoints.files.safe_loading import load_safely
 from sn_openmmlab.runs import config as configs
 from sn_openmmlab.runs import runner as runners
+from sn_openmmlab.runs.build_faults import REGISTRIES, building
 from sn_openmmlab.runs.command_line import (
     add_launcher,
     exit_with_sentence,
@@ -47,7 +48,9 @@ def main() -> None:
     check_trained(runner.model, args.checkpoint)
     if args.out:
         runners.dump_predictions(runner, args.out)
-    runner.test()
+    # The loop and the data are built there.
+    with building(f'what {config.filename} describes', REGISTRIES):
+        runner.test()
 
 
 if __name__ == '__main__':

@@ -9,6 +9,7 @@ import _sleeping_threads  # noqa: F401
 from sn_openmmlab.checkpoints.files.safe_loading import check_resumable, load_safely
 from sn_openmmlab.runs import config as configs
 from sn_openmmlab.runs import runner as runners
+from sn_openmmlab.runs.build_faults import REGISTRIES, building
 from sn_openmmlab.runs.command_line import (
     add_launcher,
     exit_with_sentence,
@@ -52,7 +53,9 @@ def main() -> None:
         check_resumable(config.load_from)
     runner = runners.build_runner(config)
     check_start(runner.model, config)
-    runner.train()
+    # The loops, the data and the optimizer are built there.
+    with building(f'what {config.filename} describes', REGISTRIES):
+        runner.train()
 
 
 if __name__ == '__main__':

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from sn_openmmlab.errors import InputError
 from sn_openmmlab.ops.arguments import known_shape
 from sn_openmmlab.ops.scopes import SCOPES
 
@@ -89,20 +90,28 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
         raise ValueError(f'{name} must be {allowed}, not {value!r}.')
 
 
+def check_flag(name: str, value: bool) -> None:
+    """Raise TypeError unless ``value`` is True or False; ``'False'`` would count as True."""
+    if value not in (True, False):
+        raise TypeError(f'{name} must be True or False, not {value!r}.')
+
+
 def check_input(x: Tensor, num_features: int) -> None:
-    """Raise ValueError unless ``x`` is (N, C), (N, C, L), (N, C, H, W) or (N, C, D, H, W)."""
+    """Raise InputError unless ``x`` is (N, C), (N, C, L), (N, C, H, W) or (N, C, D, H, W)."""
     if not 2 <= x.dim() <= 5:
-        raise ValueError(
+        raise InputError(
             f'SwitchNorm takes inputs of 2 to 5 dimensions, (N, C) to (N, C, D, H, W), but got '
             f'{x.dim()}: shape {tuple(x.shape)}.'
         )
     if known_shape(x)[1] != num_features:
-        raise ValueError(
+        tokens = x.dim() == 3 and x.shape[2] == num_features
+        hint = " Tokens of a transformer, (N, L, C), need type='LN' there." if tokens else ''
+        raise InputError(
             f'SwitchNorm was made for {num_features} channels, but dimension 1 of the input has '
-            f'{x.shape[1]}: shape {tuple(x.shape)}.'
+            f'{x.shape[1]}: shape {tuple(x.shape)}.{hint}'
         )
     if not x.is_floating_point():
-        raise ValueError(f'SwitchNorm takes floating-point inputs, not {x.dtype}.')
+        raise InputError(f'SwitchNorm takes floating-point inputs, not {x.dtype}.')
 
 
 def _check_count(name: str, value: int) -> None:

@@ -12,6 +12,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from sn_openmmlab.layers.arguments import (
     check_choice,
     check_eps,
+    check_flag,
     check_groups,
     check_input,
     check_momentum,
@@ -114,6 +115,9 @@ class SwitchNorm(_InstanceNorm):
         scopes = check_scopes(scopes)
         check_groups(num_groups, num_features, scopes)
         check_choice('correction', correction, (0, 1))
+        flags = {'affine': affine, 'track_running_stats': track_running_stats}
+        for name, value in {**flags, 'norm_eval': norm_eval}.items():
+            check_flag(name, value)
         tracks = track_running_stats and 'bn' in scopes
         super().__init__(num_features, eps, momentum, affine, tracks, device=device, dtype=dtype)
         self.scopes = scopes

@@ -11,6 +11,7 @@ from mmengine.config import Config, ConfigDict
 from mmengine.config.utils import MODULE2PACKAGE
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.norm_cfgs import check_norm_cfgs
 from sn_openmmlab.runs.ways import no_checkpoint
 from sn_openmmlab.runs.with_sn import convert_norms
 
@@ -30,8 +31,8 @@ def read_config(
 
     Raises:
         UsageError: there is no such file, it cannot be read as a config, it names no toolbox of
-            ours in ``default_scope`` or has no model, that toolbox is not installed, or the model
-            cannot be converted.
+            ours in ``default_scope`` or has no model, that toolbox is not installed, a ``norm_cfg``
+            of the model cannot be meant, or the model cannot be converted.
     """
     path = Path(path)
     if not path.is_file():
@@ -42,6 +43,7 @@ def read_config(
     except Exception as error:
         raise UsageError(f'{path} cannot be read as a config: {_reason(error)}') from error
     _check_toolbox(config, path)
+    check_norm_cfgs(config)
     if convert:
         convert_norms(config)
     return config
@@ -89,7 +91,8 @@ def use_launcher(config: Config, launcher: str) -> None:
 def check_checkpoint(path: str | Path) -> None:
     """Raise UsageError where a local checkpoint that is asked for is not there."""
     if _is_missing(path):
-        raise UsageError(f'there is no checkpoint file {path}.')
+        hint = ': that is a folder, name a file in it' if Path(path).expanduser().is_dir() else ''
+        raise UsageError(f'there is no checkpoint file {path}{hint}.')
 
 
 def check_load_from(config: Config) -> None:
@@ -97,8 +100,8 @@ def check_load_from(config: Config) -> None:
     start = config.get('load_from')
     if start and not config.get('resume') and _is_missing(start):
         raise UsageError(
-            f'the config starts from {start}, which does not exist: train what leaves it there, or '
-            'name another with --cfg-options load_from=FILE.'
+            f'the config starts from {start}, which {_lacks(start)}: train what leaves it there, '
+            'or name another with --cfg-options load_from=FILE.'
         )
     if start:
         check_checkpoint(start)
@@ -114,8 +117,9 @@ def check_pretrained(config: Config) -> None:
     if missing:
         places = ' and '.join(f'{start.part} from {start.checkpoint}' for start in missing)
         others = ' '.join(f'{start.key}=FILE' for start in missing)
+        lacks = _lacks(missing[0].checkpoint)
         raise UsageError(
-            f'the config starts {places}, which does not exist: put the checkpoint there, name '
+            f'the config starts {places}, which {lacks}: put the checkpoint there, name '
             f'another with --cfg-options {others}, or start from random weights with '
             f'{" ".join(start.from_scratch for start in missing)}.'
         )
@@ -143,6 +147,10 @@ def _check_toolbox(config: Config, path: Path) -> None:
 
 def _is_missing(path: str | Path) -> bool:
     return '://' not in str(path) and not Path(path).expanduser().is_file()
+
+
+def _lacks(path: str | Path) -> str:
+    return 'is a folder' if Path(path).expanduser().is_dir() else 'does not exist'
 
 
 class _Start(NamedTuple):
@@ -189,8 +197,9 @@ def _reason(error: Exception) -> str:
                 f'the {toolbox} here has another name: in place of {toolbox}:: write the path of '
                 f'its configs, {Path(spec.origin).parent / ".mim" / "configs"}/…'
             )
-    return _first_line(error)
+    # After this mmengine lists folders, one a line.
+    return _first_line(error).removesuffix(', the current sys.path is:')
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().split('\n')[0] or type(error).__name__
+    return str(error).strip().split('\n')[0].rstrip() or type(error).__name__

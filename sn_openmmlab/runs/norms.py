@@ -24,6 +24,10 @@ _UNREACHED = (
     'docs/your_config.md.'
 )
 _UNNAMED = "The config imports sn_openmmlab, but no norm_cfg in it names the type 'SN'."
+_NOTHING = (
+    'WithSN, and so --convert-norms, turns BatchNorm into SN, and there is none in this model: to '
+    "have SN in place of other norms, name the type 'SN' in the norm_cfg of each part."
+)
 _COUNTS = 'accumulative_counts'
 
 
@@ -53,6 +57,8 @@ def say_norms(model: nn.Module, config: Config) -> None:
     said = describe_norms(layers)
     if any(layer.switchable for layer in layers):
         why = ''
+    elif config.get('model', {}).get('type') == 'WithSN':
+        why = _NOTHING
     elif _names_sn(config):
         why = _UNREACHED
     else:

@@ -8,6 +8,7 @@ from mmengine.registry import METRICS, RUNNERS
 from mmengine.runner import Runner, find_latest_checkpoint
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.build_faults import building
 from sn_openmmlab.runs.norms import NormsHook
 
 
@@ -15,8 +16,12 @@ def build_runner(config: Config) -> Runner:
     """Build the runner that the config names, mmengine's own where it names none.
 
     When it starts, it says which norm layers its model has.
+
+    Raises:
+        UsageError: a part does not take an option, or is of a type that nobody registered.
     """
-    runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
+    with building(f'what {config.filename} describes'):
+        runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
     runner.register_hook(NormsHook())
     return runner
 

@@ -11,6 +11,7 @@ from mmengine.registry import WEIGHT_INITIALIZERS
 from torch import nn
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.build_faults import building
 
 
 @dataclass(frozen=True)
@@ -44,14 +45,15 @@ class Way:
         """What the ``init_cfg`` names.
 
         Raises:
-            UsageError: it has no checkpoint.
+            UsageError: it has no checkpoint, or an option that nothing takes.
         """
         if self.cfg is None:
             return None
         if not self.cfg.get('checkpoint'):
             raise UsageError(no_checkpoint(f'{self.place}.init_cfg'))
         cfg = {key: value for key, value in self.cfg.items() if key != 'override'}
-        return WEIGHT_INITIALIZERS.build(cfg)
+        with building(f'{self.place}.init_cfg'):
+            return WEIGHT_INITIALIZERS.build(cfg)
 
 
 def no_checkpoint(place: str) -> str:

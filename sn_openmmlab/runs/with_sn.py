@@ -9,7 +9,7 @@ from mmengine.registry import MODELS
 from torch import nn
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.layers.arguments import check_eps, check_momentum, check_scopes
+from sn_openmmlab.layers.arguments import check_eps, check_flag, check_momentum, check_scopes
 from sn_openmmlab.layers.conversion import convert_sync_switch_norm
 from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.names import LAYERS
@@ -130,6 +130,8 @@ def _convert(model: nn.Module, options: Mapping[str, Any]) -> list[SwitchNorm]:
         scopes = check_scopes(options.get('scopes', SwitchNorm(1).scopes))
         check_eps(options.get('eps', 0))
         check_momentum(options.get('momentum'))
+        for name in ('norm_eval', 'requires_grad'):
+            check_flag(name, options.get(name, False))
         # The conversion needs 'bn', in which it keeps the running statistics.
         batch = scopes if 'bn' in scopes else (*scopes, 'bn')
         convert_batch_norm(model, scopes=batch, **settings)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 NOT_A_TUPLE = "scopes must be a tuple of names such as ('in', 'ln'), not "
@@ -29,6 +30,9 @@ BAD_ARGUMENTS = [
     ({'momentum': float('nan')}, ValueError, 'it is the share of the new value'),
     ({'momentum': '0.1'}, TypeError, "momentum must be a number or None, not '0.1'."),
     ({'momentum': False}, TypeError, 'momentum must be a number or None, not False.'),
+    ({'affine': 'False'}, TypeError, "affine must be True or False, not 'False'."),
+    ({'track_running_stats': None}, TypeError, 'must be True or False, not None.'),
+    ({'norm_eval': 'False'}, TypeError, "norm_eval must be True or False, not 'False'."),
     ({'scopes': ()}, ValueError, f'scopes is empty: name at least one of {KNOWN}'),
     ({'scopes': ('in', 'xn')}, ValueError, f"unknown scope 'xn': scopes may name {KNOWN}"),
     ({'scopes': ('in', 'IN')}, ValueError, f"unknown scope 'IN': scopes may name {KNOWN}"),
@@ -101,6 +105,7 @@ def test_the_ends_of_the_ranges_lists_and_numpy_numbers_are_taken(good):
         ((8, 2), 'has 2: shape (8, 2).'),
         ((8, 4, 4), 'has 4: shape (8, 4, 4).'),
         ((0, 7, 3, 3), 'has 7: shape (0, 7, 3, 3).'),
+        ((2, 5, 8), "shape (2, 5, 8). Tokens of a transformer, (N, L, C), need type='LN' there."),
     ],
 )
 @pytest.mark.parametrize('training', [True, False])
@@ -108,9 +113,11 @@ def test_an_input_of_the_wrong_shape_is_refused_before_anything_changes(shape, w
     layer = SwitchNorm(8).train(training)
     before = {name: value.clone() for name, value in layer.state_dict().items()}
 
-    with pytest.raises(ValueError, match=re.escape(words)):
+    with pytest.raises(ValueError, match=re.escape(words)) as caught:
         layer(torch.randn(shape))
 
+    # The tools show it as one sentence.
+    assert isinstance(caught.value, UsageError)
     assert all(torch.equal(value, before[name]) for name, value in layer.state_dict().items())
 
 

@@ -62,7 +62,7 @@ def test_missing_config_is_named(tmp_path: Path) -> None:
         ('raise ValueError("first\\nsecond")', 'first$'),
         ("_base_ = './absent_base.py'", 'absent_base.py'),
         ("_base_ = 'mmdet::absent/absent.py'", 'absent'),
-        ("custom_imports = dict(imports=['absent_package'])\n", 'absent_package'),
+        ("custom_imports = dict(imports=['absent_package'])\n", 'absent_package.*}$'),
         ("_base_ = 5\ndefault_scope = 'mmdet'", ''),
     ],
     ids=['syntax', 'name', 'bare', 'two_lines', 'base', 'toolbox_base', 'import', 'base_type'],
@@ -196,6 +196,8 @@ def test_missing_checkpoint_is_named(tmp_path: Path) -> None:
     for path in (file, tmp_path):
         with pytest.raises(UsageError, match=f'there is no checkpoint file {path}'):
             check_checkpoint(path)
+    with pytest.raises(UsageError, match='that is a folder'):
+        check_checkpoint(tmp_path)
     file.touch()
     check_checkpoint(file)
     check_checkpoint('https://example.org/weights.pth')
@@ -314,6 +316,21 @@ def test_weights_of_torchvision_need_torchvision(
         check_pretrained(config)
     monkeypatch.setattr('sn_openmmlab.runs.config.find_spec', lambda name: name == 'torchvision')
     check_pretrained(config)
+
+
+def test_start_from_a_folder_is_called_a_folder(tmp_path: Path, write_config: Write) -> None:
+    with pytest.raises(UsageError, match=f'starts from {tmp_path}, which is a folder'):
+        check_load_from(Config(dict(load_from=str(tmp_path))))
+    (tmp_path / 'b.pth').touch()
+    config = Config.fromfile(write_config(MODEL.format(tmp_path, tmp_path / 'b.pth')))
+    with pytest.raises(UsageError, match=f'from {tmp_path}, which is a folder'):
+        check_pretrained(config)
+
+
+def test_norm_cfg_that_cannot_be_meant_is_told_on_reading(write_config: Write) -> None:
+    file = write_config("default_scope = 'mmdet'\nmodel = dict(neck=dict(norm_cfg='SN'))\n")
+    with pytest.raises(UsageError, match=r"write model\.neck\.norm_cfg=dict\(type='SN'\)"):
+        read_config(file)
 
 
 def test_missing_start_of_a_fine_tuning_says_what_to_do(tmp_path: Path) -> None:

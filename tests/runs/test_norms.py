@@ -204,3 +204,11 @@ def test_accumulation_is_warned_of(wrapper: dict, logged: Callable) -> None:
 )
 def test_single_steps_are_not_warned_of(config: dict, logged: Callable) -> None:
     assert logged(norms.warn_of_accumulation, _model(a=SwitchNorm(4)), Config(config)) == []
+
+
+def test_conversion_that_finds_no_batch_norm_is_a_warning(logged: Callable) -> None:
+    config = Config(dict(model=dict(type='WithSN', of='A', norm_cfg=dict(type='SN')), **IMPORT))
+    ((level, said),) = logged(norms.say_norms, _model(neck=nn.GroupNorm(1, 4)), config)
+    assert level == 'WARNING'
+    assert said.startswith('SN in 0 layers; other norms in 1: GN 1, as neck. WithSN, and so')
+    assert 'there is none in this model' in said

@@ -249,6 +249,8 @@ def test_model_of_a_named_toolbox_is_found() -> None:
         (dict(norm_cfg=dict(type='SN', affine=True, x=1)), 'has affine, x, but may have scopes, '),
         (dict(norm_cfg=dict(type='SN', scopes='in')), 'cannot convert EncoderDecoder: scopes must'),
         (dict(norm_cfg=dict(type='SN', eps=-1)), 'cannot convert EncoderDecoder: eps is -1'),
+        (dict(norm_cfg=dict(type='SN', norm_eval='False')), 'norm_eval must be True or False'),
+        (dict(norm_cfg=dict(type='SN', requires_grad='')), 'requires_grad must be True or'),
         (dict(norm_cfg=dict(type='SN', momentum=2)), 'convert EncoderDecoder: momentum is 2'),
         (dict(norm_cfg=dict(type='SN', correction=2)), 'convert EncoderDecoder: correction must'),
         (dict(norm_cfg=dict(type='SN', scopes=['gn'], num_groups=7)), 'cannot split 64 channels'),

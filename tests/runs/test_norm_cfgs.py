@@ -1,0 +1,62 @@
+"""A ``norm_cfg`` that cannot be meant is told by its place in the config."""
+
+import pytest
+from mmengine.config import Config
+
+from sn_openmmlab.errors import UsageError
+from sn_openmmlab.layers.switch_norm import SwitchNorm
+from sn_openmmlab.runs.norm_cfgs import check_norm_cfgs
+
+PLACE = 'model.neck.1.norm_cfg'
+
+
+def check(norm_cfg: object) -> None:
+    model = dict(type='A', neck=[dict(a=1), dict(norm_cfg=norm_cfg)])
+    check_norm_cfgs(Config(dict(default_scope='mmdet', model=model)))
+
+
+@pytest.mark.parametrize(
+    ('norm_cfg', 'said'),
+    [
+        ('SN', rf"{PLACE} is 'SN': write {PLACE}=dict\(type='SN'\)\."),
+        (dict(scopes=('in', 'ln')), f'{PLACE} has no type'),
+        (dict(type='sn'), f"{PLACE} names the norm 'sn', which nobody registered: SN is one of SN"),
+        (dict(type='SwitchableNorm'), 'SwitchableNorm'),
+        (dict(type='SN', scope=('in',)), f'{PLACE} has scope, which SN does not: .* scopes'),
+        (dict(type='SyncSN', afine=True, epss=1), 'has afine, epss, which SN does not: .* affine'),
+        (dict(type='SN', _delete_=True), 'has _delete_,'),
+        (dict(type='SN', scopes='in'), f"{PLACE} does not fit SN: .* not 'in'"),
+        (dict(type='SN', scopes=('in', 'batch')), "unknown scope 'batch'"),
+        (dict(type=SwitchNorm, num_groups=0), 'num_groups is 0'),
+        (dict(type='SN', momentum=2), 'momentum is 2'),
+        (dict(type='SN', correction='1'), "not '1'"),
+        (dict(type='SN', eps='1e-5'), "not '1e-5'"),
+        (dict(type='SN', norm_eval='False'), "norm_eval must be True or False, not 'False'"),
+        (dict(type='SN', requires_grad='False'), 'requires_grad must be True or False'),
+    ],
+)
+def test_what_cannot_be_meant_is_one_sentence(norm_cfg: object, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        check(norm_cfg)
+    assert str(caught.value).startswith(PLACE)
+
+
+@pytest.mark.parametrize(
+    'norm_cfg',
+    [
+        None,
+        dict(),
+        dict(type='BN', requires_grad=False),
+        dict(type='LN', eps=1e-6),
+        dict(type='SN', scopes=['in', 'gn'], num_groups=48, requires_grad=False, norm_eval=True),
+        dict(type=SwitchNorm),
+        dict(type='SyncSN', process_group=None),
+    ],
+)
+def test_what_can_be_meant_passes(norm_cfg: object) -> None:
+    check(norm_cfg)
+
+
+def test_the_one_of_with_sn_needs_no_type() -> None:
+    model = dict(type='WithSN', of='A', norm_cfg=dict(scopes=('in', 'ln')))
+    check_norm_cfgs(Config(dict(default_scope='mmdet', model=model)))
