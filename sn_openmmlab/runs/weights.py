@@ -28,7 +28,8 @@ from sn_openmmlab.runs.ways import Way, ways_of_start, ways_of_teachers
 def check_start(model: nn.Module | dict, config: Config) -> None:
     """Raise UsageError where weights that a training starts from do not fill its SN layers.
 
-    What each file fills is logged. Of a file that another one overwrites nothing is asked.
+    What each file fills is logged. Of a file that another one overwrites nothing is asked. Frozen
+    SN layers that no file fills are logged as a warning.
 
     Args:
         model: that of the runner, before its training; or its config, where it is not built yet.
@@ -48,6 +49,8 @@ def check_start(model: nn.Module | dict, config: Config) -> None:
         if needed or not (layers or way.own_code):
             _check(way, needed)
         filled.update(map(id, layers.values()))
+    if not config.get('resume'):
+        _warn_of_frozen({n: x for n, x in _switch_norms(network).items() if id(x) not in filled})
 
 
 def check_trained(model: nn.Module, source: str) -> None:
@@ -123,6 +126,22 @@ def _check(way: Way, needed: list[str]) -> None:
                     'with no dict around them.'
                 )
     print_log(f'{way.source} starts {way.target}: it fills {fit.line()}.', logger='current')
+
+
+def _warn_of_frozen(unfilled: Mapping[str, SwitchNorm]) -> None:
+    frozen = [
+        name
+        for name, layer in unfilled.items()
+        if layer.weight is not None and not any(p.requires_grad for p in layer.parameters())
+    ]
+    if frozen:
+        print_log(
+            f'{few(frozen)} {"is" if len(frozen) == 1 else "are"} frozen as made, since no file '
+            'fills them: set frozen_stages=-1 in that part to train it from scratch, and no '
+            'requires_grad=False in its norm_cfg, or name weights for it in init_cfg.',
+            logger='current',
+            level=logging.WARNING,
+        )
 
 
 def _fit(module: nn.Module, checkpoint: Mapping, prefix: str | None = None) -> Fit:

@@ -66,6 +66,23 @@ def test_own_weights_start(detector: type, save: Callable, log: pytest.LogCaptur
     assert says in log.text
 
 
+def test_frozen_layers_that_nothing_fills_are_warned_of(
+    detector: type, save: Callable, log: pytest.LogCaptureFixture
+) -> None:
+    def frozen() -> nn.Module:
+        model = detector()
+        model.backbone.requires_grad_(False)
+        return model
+
+    file = save(detector())
+    check_start(frozen(), config(load_from=file))
+    assert 'frozen as made' not in log.text
+    check_start(frozen(), config())
+    says = 'backbone.sn1, backbone.downsample.1 are frozen as made, since no file fills them: set'
+    assert f'{says} frozen_stages=-1' in log.text
+    assert [r.levelname for r in log.records if 'as made' in r.getMessage()] == ['WARNING']
+
+
 def test_those_of_other_classes_start_and_their_last_layers_are_named(
     detector: type, save: Callable, log: pytest.LogCaptureFixture
 ) -> None:
