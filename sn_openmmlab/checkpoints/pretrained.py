@@ -42,7 +42,8 @@ class SNPretrained(PretrainedInit):
         checkpoint: a file, an address, or what mmengine knows besides, as
             ``torchvision://resnet50`` and ``open-mmlab://resnet50_v1c``.
         batch_ratio: from BatchNorm, the importance ratio at which ``'bn'`` starts; see
-            :func:`~sn_openmmlab.layers.from_batch_norm.convert_batch_norm`.
+            :func:`~sn_openmmlab.layers.from_batch_norm.convert_batch_norm`. Layers that are frozen
+            start at 1, so that they go on as the BatchNorm that they were.
         prefix: of the names of the part to load, as ``'backbone.'``, which is found by itself
             where it is the only way.
         map_location: of ``torch.load``.

@@ -20,7 +20,7 @@ from sn_openmmlab.layers.arguments import (
 from sn_openmmlab.layers.bn_kinds import describe_left, sn_class
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
-BATCH_RATIO = 0.99
+BATCH_RATIO = 0.9
 
 # exp(-128) is 0 in float32, and 1 + 128 is exact in bfloat16.
 _LARGEST = 128.0

@@ -109,6 +109,24 @@ def test_network_goes_on_as_the_batch_norm_network_it_was(name: str, tmp_path: P
     assert apart(mixed(x), mix) < 1e-5
 
 
+@torch.no_grad()
+def test_frozen_stages_go_on_as_the_batch_norm_that_they_were(tmp_path: Path) -> None:
+    reference = trained(build('ResNet-18'))
+    torch.save(reference.state_dict(), tmp_path / 'bn.pth')
+    init = dict(type='SNPretrained', checkpoint=str(tmp_path / 'bn.pth'), batch_ratio=0.6)
+    network = build('ResNet-18', norm_cfg=SN, init_cfg=init, frozen_stages=2, norm_eval=False)
+    network.init_weights()
+    network.train()
+    x = torch.randn(2, 3, 64, 96)
+    for found, expected in zip(network(x)[:2], reference(x), strict=False):
+        assert apart([found], [expected]) < 1e-6
+    ratios = {n: m.importance_ratios()[0][2].item() for n, m in network.named_modules()
+              if isinstance(m, SwitchNorm)}  # fmt: skip
+    frozen = {name for name, ratio in ratios.items() if ratio == 1}
+    assert frozen == {name for name in ratios if name.startswith(('sn1', 'layer1', 'layer2'))}
+    assert all(ratios[name] == pytest.approx(0.6) for name in ratios.keys() - frozen)
+
+
 @pytest.mark.parametrize('name', ['MobileNetV2', 'HRNet'])
 @torch.no_grad()
 def test_converted_module_computes_what_the_loaded_one_does(name: str) -> None:

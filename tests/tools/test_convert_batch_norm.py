@@ -24,7 +24,7 @@ def source(weights: dict[str, Tensor], tmp_path: Path) -> Path:
     return tmp_path / 'bn.pth'
 
 
-@pytest.mark.parametrize(('options', 'ratio'), [((), 0.99), (('--batch-ratio', '0.5'), 0.5)])
+@pytest.mark.parametrize(('options', 'ratio'), [((), 0.9), (('--batch-ratio', '0.5'), 0.5)])
 def test_network_is_converted_and_verified(
     options: tuple, ratio: float, source: Path, weights: dict, convert: Callable, tmp_path: Path
 ) -> None:

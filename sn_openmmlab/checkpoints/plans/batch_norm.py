@@ -122,12 +122,14 @@ def fill_layers(
     Args:
         layers: the SN layers of the model by name.
         weights: by name; they are not copied.
-        batch_ratio: as of :func:`~sn_openmmlab.layers.from_batch_norm.convert_batch_norm`.
+        batch_ratio: as of :func:`~sn_openmmlab.layers.from_batch_norm.convert_batch_norm`, of the
+            layers that train; frozen ones get 1.
 
     Raises:
         UsageError: ``batch_ratio`` is outside (0, 1]; layers have no BatchNorm among the weights,
             or do not mix ``'bn'``. The message names them, and does not name the file.
     """
+    _controls(_SCOPES, batch_ratio)
     norms = set(batch_norms(weights))
     filled, unmatched = dict(weights), []
     for name, layer in layers.items():
@@ -141,7 +143,8 @@ def fill_layers(
         for part in _PARTS:
             if (old := _joined(norm, part)) in filled:
                 filled[_joined(name, part)] = filled.pop(old)
-        controls = _controls(layer.scopes, batch_ratio)
+        # Frozen, it cannot adapt to a share of the others.
+        controls = _controls(layer.scopes, batch_ratio if layer.mean_weight.requires_grad else 1)
         filled |= {_joined(name, part): torch.tensor(controls) for part in _CONTROLS}
     if unmatched:
         raise UsageError(
