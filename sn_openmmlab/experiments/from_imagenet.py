@@ -16,8 +16,6 @@ from sn_openmmlab.experiments.summary import AP, batch_ratio_table, by_case, sta
 
 BASE = 'configs/detection/bccd/faster-rcnn_r18_fpn_sn-all_scratch_bccd.py'
 BATCH = 2
-# How much faster λ learns in the runs that try it.
-FASTER = 30
 
 
 @dataclass(frozen=True)
@@ -53,17 +51,12 @@ BCCD = Photographs(
     205,
     (224, 168),
     2,
-    ('frozen-bn', 'bn', 'sn-0.90', 'sn-0.99'),
+    ('frozen-bn', 'sn-0.90', 'sn-0.99'),
 )
 
 DATA = (RACCOON, BCCD)
 
-SCHEDULED = 'sn-0.99-to-0.60'
-SCHEDULE = {'type': 'RatioSchedule', 'start': 0.99, 'end': 0.6, 'share': 0.6}
-
 _METRICS = {'AP': AP, 'AP50': f'{AP}_50', 'AP75': f'{AP}_75'}
-_FAST = {'lr_mult': FASTER, 'decay_mult': 0}
-_KEYS = 'optim_wrapper.paramwise_cfg.custom_keys'
 # What differs, by the name of the variant.
 STARTS: dict[str, dict[str, Any]] = {
     'frozen-bn': {'model.backbone.norm': 'frozen-BN'},
@@ -71,17 +64,6 @@ STARTS: dict[str, dict[str, Any]] = {
     'gn': {'model.backbone.norm': 'GN'},
     'sn-0.90': {'model.backbone.start.batch_ratio': 0.9},
     'sn-0.99': {'model.backbone.start.batch_ratio': 0.99},
-    'sn-0.99-fast': {
-        'model.backbone.start.batch_ratio': 0.99,
-        **{
-            f'{_KEYS}.{control}.{key}': value
-            for control in ('mean_weight', 'var_weight')
-            for key, value in _FAST.items()
-        },
-    },
-    SCHEDULED: {
-        'model.backbone.start.batch_ratio': SCHEDULE['start'],
-    },
     'sn-0.90-fitted': {'model.backbone.start.batch_ratio': 0.9, 'fitted': True},
 }
 TITLES = {
@@ -90,8 +72,6 @@ TITLES = {
     'gn': 'GN, new',
     'sn-0.90': 'SN, `bn` at 0.90',
     'sn-0.99': 'SN, `bn` at 0.99',
-    'sn-0.99-fast': f'SN, `bn` at 0.99, λ {FASTER} times as fast',
-    SCHEDULED: 'SN, `bn` from 0.99 to 0.60',
     'sn-0.90-fitted': 'SN, `bn` at 0.90, fitted',
 }
 
@@ -114,28 +94,18 @@ def fine_tuning_config(data: Photographs) -> Config:
     return config
 
 
-def scheduled_config(data: Photographs) -> Config:
-    """The same with a schedule of the ratio, for the runs that try it."""
-    config = fine_tuning_config(data)
-    config.custom_imports.imports.append('sn_openmmlab.experiments.ratio_schedule')
-    config.custom_hooks = [SCHEDULE]
-    return config
-
-
-def fine_tunings(folder: Path, data: Photographs) -> list[Run]:
-    """Runs of those configs, written into ``folder``: each start of the backbone, three seeds.
+def fine_tunings(config: str, data: Photographs) -> list[Run]:
+    """Runs of that config with each start of the backbone and three seeds.
 
     They differ in the backbone alone; FPN and head have SN and start from random weights.
     """
-    config, scheduled = (str(folder / f'{data.folder}{end}.py') for end in ('', '_scheduled'))
     runs = []
     for seed in SEEDS:
         for variant in data.starts or STARTS:
             options = {**STARTS[variant], 'randomness.seed': seed}
             if options.pop('fitted', False):
                 options['model.backbone.fit_to'] = f'data/{data.folder}/images'
-            file = scheduled if variant == SCHEDULED else config
-            runs.append(Run(data.prefix + variant, BATCH, seed, file, options))
+            runs.append(Run(data.prefix + variant, BATCH, seed, config, options))
     return runs
 
 
@@ -177,9 +147,9 @@ def prepare(work_dir: Path) -> list[Run]:
     make_folder(work_dir)
     runs = []
     for data in DATA:
-        fine_tuning_config(data).dump(work_dir / f'{data.folder}.py')
-        scheduled_config(data).dump(work_dir / f'{data.folder}_scheduled.py')
-        runs += fine_tunings(work_dir, data)
+        file = work_dir / f'{data.folder}.py'
+        fine_tuning_config(data).dump(file)
+        runs += fine_tunings(str(file), data)
     return runs
 
 
