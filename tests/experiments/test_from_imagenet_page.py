@@ -2,10 +2,13 @@
 
 import json
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
+from sn_openmmlab.experiments import from_imagenet
 from sn_openmmlab.experiments.kept_knowledge import Kept, Start, kept_table
+from sn_openmmlab.experiments.records import Record, read_records
 from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO
 
 
@@ -64,9 +67,73 @@ def test_what_the_page_says_of_fitting(prose: str, kept: dict) -> None:
     assert 0.3 < kept[at(1 / 3, True)].agreement < 0.4
 
 
-def test_what_other_pages_say_of_the_default(repo: Path, kept: dict) -> None:
-    assert BATCH_RATIO == 0.99
+@pytest.fixture(scope='module')
+def records(repo: Path) -> list[Record]:
+    return read_records(repo / 'docs/from_imagenet/runs.json')[0]
+
+
+@pytest.fixture(scope='module')
+def ap(records: list[Record]) -> dict[str, list[float]]:
+    """Box AP in percent after the last epoch, by variant, of each seed."""
+    return by_variant(records, 'coco/bbox_mAP')
+
+
+def by_variant(records: list[Record], metric: str) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for record in records:
+        found.setdefault(record.variant, []).append(100 * record.metrics[metric][-1])
+    return found
+
+
+def test_tables_of_fine_tunings_are_those_of_the_records(
+    repo: Path, page: str, records: list[Record]
+) -> None:
+    tables = (repo / 'docs/from_imagenet/tables.md').read_text()
+    for line in page[page.index('## After fine-tuning') : page.index('- **Fine-tuned')].split('\n'):
+        if line.startswith('| ') and '±' in line:
+            assert line in tables
+    machine = read_records(repo / 'docs/from_imagenet/runs.json')[1]
+    assert from_imagenet.all_tables(records, machine) == tables.strip()
+    assert page.count(' ± ') == 3 * len({record.variant for record in records})
+
+
+def test_what_the_page_says_of_fine_tuning(prose: str, records: list[Record], ap: dict) -> None:
+    low, high = ap['raccoon-sn-0.90'], ap['raccoon-sn-0.99']
+    assert f'0.9 ends {mean(low) - mean(high):.1f} points above 0.99' in prose
+    assert min(low) > max(high)
+    assert f'that trains**: {mean(high):.1f} and {mean(ap["raccoon-bn"]):.1f}.' in prose
+    frozen = ap['raccoon-frozen-bn']
+    assert f'still ahead**: {mean(frozen):.1f} against {mean(low):.1f}; the seeds overlap' in prose
+    assert max(low) > min(frozen)
+    ap50 = by_variant(records, 'coco/bbox_mAP_50')
+    loses = [mean(ap50[f'raccoon-{start}']) for start in ('frozen-bn', 'sn-0.90')]
+    assert f'by AP50 ({loses[0]:.1f} against {loses[1]:.1f})' in prose
+    ap75 = by_variant(records, 'coco/bbox_mAP_75')
+    assert mean(ap75['raccoon-frozen-bn']) > mean(ap75['raccoon-sn-0.90'])
+    assert f'has {mean(ap["raccoon-gn"]):.1f} after so few steps' in prose
+    assert f'{mean(ap["raccoon-sn-0.90-fitted"]):.1f} fitted, {mean(low):.1f} as conv' in prose
+
+
+def test_what_the_page_says_of_the_ratios(records: list[Record]) -> None:
+    for record in records:
+        if '-sn-' in record.variant:
+            start = 0.9 if 'sn-0.90' in record.variant else 0.99
+            for kind in ('mean', 'var'):
+                assert record.ratios['backbone'][kind]['bn'] == pytest.approx(start, abs=5e-4)
+
+
+def test_what_other_pages_say(repo: Path, kept: dict, ap: dict) -> None:
+    assert BATCH_RATIO == 0.9
     pages = ' '.join((repo / 'docs/from_batch_norm.md').read_text().split())
-    default, before = (f'{100 * kept[at(ratio)].agreement:.0f} %' for ratio in (0.99, 0.9))
-    assert f'keeps the answer on {default} of new photographs, and 0.9 on {before}' in pages
-    assert f'`bn` start at a ratio of {BATCH_RATIO}' in (repo / 'README.md').read_text()
+    default, fitted, near = (
+        f'{100 * kept[start].agreement:.0f} %' for start in (at(0.9), at(0.9, True), at(0.99))
+    )
+    assert f'keeps the answer on {default} of new photographs, fitted layers on {fitted}' in pages
+    assert f'0.99 on {near}' in pages
+    readme = (repo / 'README.md').read_text()
+    assert f'`bn` start at a ratio of {BATCH_RATIO}' in readme
+    frozen, low, high, bn = (
+        f'{mean(ap[f"raccoon-{start}"]):.1f}' for start in ('frozen-bn', 'sn-0.90', 'sn-0.99', 'bn')
+    )
+    said = f'{frozen} with frozen BN, {low} with SN from 0.9, {high} from 0.99, {bn} with BN'
+    assert said in readme
