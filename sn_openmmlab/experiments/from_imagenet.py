@@ -50,7 +50,7 @@ BCCD = Photographs(
     ('RBC', 'WBC', 'Platelets'),
     205,
     (224, 168),
-    2,
+    1,
     ('frozen-bn', 'sn-0.90', 'sn-0.99'),
 )
 
