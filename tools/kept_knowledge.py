@@ -6,6 +6,7 @@ python tools/kept_knowledge.py data/raccoon/images --out docs/from_imagenet
 
 import argparse
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import _sleeping_threads  # noqa: F401
@@ -14,7 +15,7 @@ import torch
 from sn_openmmlab.benchmarks.machine import describe
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.experiments.folders import make_folder
-from sn_openmmlab.experiments.kept_knowledge import FITTED_TO, as_json, kept_table, measure_kept
+from sn_openmmlab.experiments.kept_knowledge import FITTED_TO, kept_table, measure_kept
 from sn_openmmlab.runs.command_line import exit_with_sentence
 
 
@@ -30,7 +31,7 @@ def main() -> None:
     make_folder(args.out)
     found = measure_kept(args.photographs)
     machine = describe(torch.device('cpu'))
-    content = {'machine': machine, 'kept': as_json(found)}
+    content = {'machine': machine, 'kept': [asdict(kept) for kept in found]}
     (args.out / 'kept.json').write_text(json.dumps(content, indent=1) + '\n')
     (args.out / 'kept.md').write_text(kept_table(found) + '\n')
     print(kept_table(found))

@@ -5,12 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from torch import nn
-from torch.nn.modules.batchnorm import _NormBase
 
+from sn_openmmlab.layers.names import NORMS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
-_NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 # mmcv's MMSyncBN and torchvision's frozen BatchNorm, which derive from none of torch's.
 _OTHER_NORMS = ('SyncBatchNorm', 'FrozenBatchNorm2d')
 # As configs name them, by the names of their classes: mmengine has a SyncBatchNorm of its own, and
@@ -47,7 +46,7 @@ def norm_layers(model: nn.Module) -> list[NormLayer]:
     return [
         NormLayer(bare_name(name), _kind(layer), isinstance(layer, SwitchNorm))
         for name, layer in model.named_modules()
-        if isinstance(layer, _NORMS) or type(layer).__name__ in _OTHER_NORMS
+        if isinstance(layer, NORMS) or type(layer).__name__ in _OTHER_NORMS
     ]
 
 

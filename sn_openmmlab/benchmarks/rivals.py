@@ -19,7 +19,7 @@ class ChainSwitchNorm(SwitchNorm):
         """Normalize ``x``, (N, C, H, W), in training."""
         flat = x.flatten(2)
         mean_in = flat.mean(-1, keepdim=True)
-        var_in = flat.var(-1, keepdim=True)
+        var_in = flat.var(-1, correction=self.correction, keepdim=True)
         power = var_in + mean_in.square()
         mean_ln = mean_in.mean(1, keepdim=True)
         var_ln = power.mean(1, keepdim=True) - mean_ln.square()
@@ -66,7 +66,7 @@ def rivals(channels: int, x: Tensor) -> dict[str, nn.Module]:
         BASELINE: nn.BatchNorm2d(channels),
         'GN': nn.GroupNorm(32, channels).to(x.dtype),
         'IN': nn.InstanceNorm2d(channels, affine=True).to(x.dtype),
-        CHAIN: ChainSwitchNorm(channels),
+        CHAIN: ChainSwitchNorm(channels, correction=1),
         FUSED: SwitchNorm(channels),
         'SN compiled': _compiled(SwitchNorm(channels)),
     }

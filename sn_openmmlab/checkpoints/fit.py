@@ -3,14 +3,12 @@
 from collections.abc import Callable, Mapping
 
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
 
 from sn_openmmlab.checkpoints.loading import LoadedLayer, try_loading
-from sn_openmmlab.checkpoints.names import few, shown
+from sn_openmmlab.checkpoints.names import few, joined, shown
 from sn_openmmlab.checkpoints.plans.resnet import Shape
+from sn_openmmlab.layers.names import NORMS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
-
-NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm)
 
 
 class Fit:
@@ -40,11 +38,11 @@ class Fit:
         self.other_norms = self._of_kind(_is_other_norm)
         self.weighted = self._of_kind(_is_weighted)
         self.misfits: dict[str, tuple[Shape, Shape]] = {
-            _joined(layer.name, part): shapes
+            joined(layer.name, part): shapes
             for layer in self._layers
             for part, shapes in layer.misfits.items()
         }
-        self.missing = [_joined(layer.name, n) for layer in self._layers for n in layer.missing]
+        self.missing = [joined(layer.name, n) for layer in self._layers for n in layer.missing]
         self.unexpected = trial.unexpected
 
     @property
@@ -108,7 +106,3 @@ def _is_weighted(module: nn.Module) -> bool:
     weight = module._parameters.get('weight')
     other = isinstance(module, (*NORMS, nn.Embedding, nn.EmbeddingBag))
     return weight is not None and weight.dim() > 1 and not other
-
-
-def _joined(layer: str, part: str) -> str:
-    return f'{layer}.{part}' if layer else part

@@ -15,6 +15,11 @@ def shown(name: str) -> str:
     return name if len(name) <= _LONGEST else f'{name[:_LONGEST]}…'
 
 
+def joined(layer: str, part: str) -> str:
+    """Return the name of a weight by its layer, which has no name where it is the whole model."""
+    return f'{layer}.{part}' if layer else part
+
+
 def few(names: Iterable[str], most: int = 3) -> str:
     """Return the first names, and how many more there are."""
     names = list(names)

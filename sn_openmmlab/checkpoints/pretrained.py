@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from sn_openmmlab.checkpoints.files.fetching import fetch_checkpoint
 from sn_openmmlab.checkpoints.files.weights import find_weights
-from sn_openmmlab.checkpoints.fit import NORMS
 from sn_openmmlab.checkpoints.names import few, few_misfits
 from sn_openmmlab.checkpoints.plans.authors import to_toolbox
 from sn_openmmlab.checkpoints.plans.batch_norm import fill_layers
@@ -23,6 +22,7 @@ from sn_openmmlab.checkpoints.plans.resnet import SCOPES, Shape
 from sn_openmmlab.checkpoints.settings import TrainedSettings, advise_correction
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO
+from sn_openmmlab.layers.names import NORMS
 from sn_openmmlab.layers.settings import MixSettings, mismatch, settings_of
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 

@@ -1,7 +1,7 @@
 """How much of what a BatchNorm network knows a conversion to SN keeps, before any training."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -93,11 +93,6 @@ def kept_table(found: Sequence[Kept]) -> str:
         for kept in found
     ]
     return markdown(headings, rows)
-
-
-def as_json(found: Sequence[Kept]) -> list[dict]:
-    """Return the measurements as plain values."""
-    return [asdict(kept) for kept in found]
 
 
 def _converted(start: Start, seen: Tensor) -> nn.Module:

@@ -132,13 +132,14 @@ def _warn_of_frozen(unfilled: Mapping[str, SwitchNorm]) -> None:
     frozen = [
         name
         for name, layer in unfilled.items()
-        if layer.weight is not None and not any(p.requires_grad for p in layer.parameters())
+        if not any(p.requires_grad for p in layer.parameters())
     ]
     if frozen:
         print_log(
-            f'{few(frozen)} {"is" if len(frozen) == 1 else "are"} frozen as made, since no file '
-            'fills them: set frozen_stages=-1 in that part to train it from scratch, and no '
-            'requires_grad=False in its norm_cfg, or name weights for it in init_cfg.',
+            'SN layers are frozen at their initial values, since no file fills them: '
+            f'{few(frozen)}. '
+            'To train that part from scratch, set frozen_stages=-1 in it, and no '
+            'requires_grad=False in its norm_cfg. Else name its weights in init_cfg.',
             logger='current',
             level=logging.WARNING,
         )

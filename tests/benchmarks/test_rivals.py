@@ -13,12 +13,11 @@ from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 def test_the_chain_is_the_layer_with_the_correction_of_the_authors_code():
     torch.manual_seed(0)
-    chain = ChainSwitchNorm(6, dtype=torch.float64)
+    chain = ChainSwitchNorm(6, correction=1, dtype=torch.float64)
     layer = SwitchNorm(6, correction=1, dtype=torch.float64)
     for parameter in chain.parameters():
         torch.nn.init.normal_(parameter)
-    # Without its record: the chain has no correction, but computes with that of 1.
-    layer.load_state_dict(dict(chain.state_dict()))
+    layer.load_state_dict(chain.state_dict())
     x, dy = torch.randn(2, 3, 6, 4, 5, dtype=torch.float64)
 
     results = [forward_backward(module, x, dy)() for module in (chain, layer)]

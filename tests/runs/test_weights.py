@@ -76,11 +76,10 @@ def test_frozen_layers_that_nothing_fills_are_warned_of(
 
     file = save(detector())
     check_start(frozen(), config(load_from=file))
-    assert 'frozen as made' not in log.text
+    assert 'frozen at their' not in log.text
     check_start(frozen(), config())
-    says = 'backbone.sn1, backbone.downsample.1 are frozen as made, since no file fills them: set'
-    assert f'{says} frozen_stages=-1' in log.text
-    assert [r.levelname for r in log.records if 'as made' in r.getMessage()] == ['WARNING']
+    assert 'since no file fills them: backbone.sn1, backbone.downsample.1. To train' in log.text
+    assert [r.levelname for r in log.records if 'frozen at their' in r.getMessage()] == ['WARNING']
 
 
 def test_those_of_other_classes_start_and_their_last_layers_are_named(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from sn_openmmlab.checkpoints.names import few, shown
+from sn_openmmlab.checkpoints.names import few, joined, shown
 from sn_openmmlab.checkpoints.plans.bn_resnet import (
     VECTORS,
     bn_resnet_shapes,
@@ -61,7 +61,7 @@ def batch_norms(weights: Iterable[str]) -> list[str]:
     names = set(weights)
     ends = [name for name in weights if name.split('.')[-1] == 'running_mean']
     norms = [name.removesuffix('running_mean').removesuffix('.') for name in ends]
-    return [norm for norm in norms if not names & {_joined(norm, part) for part in _CONTROLS}]
+    return [norm for norm in norms if not names & {joined(norm, part) for part in _CONTROLS}]
 
 
 def batch_norm_of(name: str, layer: SwitchNorm, norms: Collection[str]) -> str | None:
@@ -106,7 +106,7 @@ def plan_batch_norm(
     renamed = {_renamed(name): shape for name, shape in expected.items()}
     targets = {source: _renamed(name) for name, source in sources.items()}
     plan = make_plan(kind, title, weights, targets, renamed, lambda _, shape: shape)
-    names = [_joined(_sn(norm), part) for norm in norms for part in _CONTROLS]
+    names = [joined(_sn(norm), part) for norm in norms for part in _CONTROLS]
     controls = dict.fromkeys(names, controls)
     return BatchNormPlan(**vars(plan), controls=controls, batch_ratio=batch_ratio)
 
@@ -129,11 +129,12 @@ def fill_layers(
         UsageError: ``batch_ratio`` is outside (0, 1]; layers have no BatchNorm among the weights,
             or do not mix ``'bn'``. The message names them, and does not name the file.
     """
+    # A wrong ratio is one, also where every layer is frozen.
     _controls(_SCOPES, batch_ratio)
     norms = set(batch_norms(weights))
     filled, unmatched = dict(weights), []
     for name, layer in layers.items():
-        if _joined(name, 'mean_weight') in weights:
+        if joined(name, 'mean_weight') in weights:
             continue
         norm = batch_norm_of(name, layer, norms)
         if norm is None:
@@ -141,11 +142,11 @@ def fill_layers(
             continue
         _check_batch(name, layer, norm)
         for part in _PARTS:
-            if (old := _joined(norm, part)) in filled:
-                filled[_joined(name, part)] = filled.pop(old)
+            if (old := joined(norm, part)) in filled:
+                filled[joined(name, part)] = filled.pop(old)
         # Frozen, it cannot adapt to a share of the others.
         controls = _controls(layer.scopes, batch_ratio if layer.mean_weight.requires_grad else 1)
-        filled |= {_joined(name, part): torch.tensor(controls) for part in _CONTROLS}
+        filled |= {joined(name, part): torch.tensor(controls) for part in _CONTROLS}
     if unmatched:
         raise UsageError(
             f'it holds neither SN nor BatchNorm for these SN layers: {few(unmatched)}.'
@@ -189,10 +190,10 @@ def _own_shapes(network: Mapping[str, Tensor], norms: Iterable[str]) -> dict[str
     """The shapes that all weights have, but for norms that miss parts or do not fit together."""
     shapes = {name: tuple(weight.shape) for name, weight in network.items()}
     for norm in norms:
-        channels = (network[_joined(norm, 'running_mean')].numel(),)
-        affine = any(_joined(norm, part) in network for part in ('weight', 'bias'))
+        channels = (network[joined(norm, 'running_mean')].numel(),)
+        affine = any(joined(norm, part) in network for part in ('weight', 'bias'))
         for part in VECTORS if affine else VECTORS[2:]:
-            shapes[_joined(norm, part)] = channels
+            shapes[joined(norm, part)] = channels
     return shapes | _counters(network)
 
 
@@ -206,12 +207,8 @@ def _is_classifier(name: str) -> bool:
 
 def _renamed(name: str) -> str:
     layer, _, part = name.rpartition('.')
-    return _joined(_sn(layer), part)
+    return joined(_sn(layer), part)
 
 
 def _sn(norm: str) -> str:
     return re.sub(r'(^|\.)bn(\d*)$', r'\1sn\2', norm)
-
-
-def _joined(layer: str, part: str) -> str:
-    return f'{layer}.{part}' if layer else part
