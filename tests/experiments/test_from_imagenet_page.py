@@ -136,8 +136,8 @@ def test_what_other_pages_say(repo: Path, kept: dict, ap: dict) -> None:
     default, fitted, near = (
         f'{100 * kept[start].agreement:.0f} %' for start in (at(0.9), at(0.9, True), at(0.99))
     )
-    assert f'keeps the answer on {default} of new photographs, fitted layers on {fitted}' in pages
-    assert f'0.99 on {near}' in pages
+    assert f'on {default} of new photographs, with fitted layers on {fitted}' in pages
+    assert f'0.99 keeps it on {near}' in pages
     readme = (repo / 'README.md').read_text()
     assert f'`bn` start at a ratio of {BATCH_RATIO}' in readme
     frozen, low, high, bn = (
