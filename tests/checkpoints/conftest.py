@@ -13,6 +13,7 @@ from mmengine.logging import HistoryBuffer
 from mmengine.model import BaseModel
 from mmengine.runner import Runner
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.data import DataLoader
 
 
@@ -138,3 +139,22 @@ def zip_format(request: pytest.FixtureRequest) -> bool:
 def payload(request: pytest.FixtureRequest) -> str:
     """Which way to run code."""
     return request.param
+
+
+@pytest.fixture(scope='session')
+def trained() -> Callable[[nn.Module], nn.Module]:
+    """A function that gives the BatchNorms of a model values that are not those of a new layer."""
+
+    def fill(model: nn.Module) -> nn.Module:
+        torch.manual_seed(0)
+        with torch.no_grad():
+            for layer in model.modules():
+                if isinstance(layer, _BatchNorm):
+                    layer.weight.uniform_(0.5, 1)
+                    layer.bias.normal_(0, 0.1)
+                    layer.running_mean.normal_(0, 0.3)
+                    layer.running_var.uniform_(0.5, 1.5)
+        model.eval()
+        return model
+
+    return fill

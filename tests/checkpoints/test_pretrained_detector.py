@@ -9,7 +9,6 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
@@ -60,17 +59,11 @@ def outputs(model: nn.Module, image: Tensor, rois: Tensor) -> list[Tensor]:
 
 
 @pytest.fixture(scope='module')
-def batch_norm(config: Callable, tmp_path_factory: pytest.TempPathFactory) -> tuple[nn.Module, str]:
+def batch_norm(
+    config: Callable, trained: Callable, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[nn.Module, str]:
     """A detector with BatchNorm that has seen something, and its file."""
-    torch.manual_seed(0)
-    model = build(config('BN'))
-    with torch.no_grad():
-        for layer in model.modules():
-            if isinstance(layer, _BatchNorm):
-                layer.weight.uniform_(0.5, 1)
-                layer.bias.normal_(0, 0.1)
-                layer.running_mean.normal_(0, 0.3)
-                layer.running_var.uniform_(0.5, 1.5)
+    model = trained(build(config('BN')))
     file = tmp_path_factory.mktemp('bn') / 'detector.pth'
     torch.save({'state_dict': model.state_dict(), 'meta': {}}, file)
     return model, str(file)

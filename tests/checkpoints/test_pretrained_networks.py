@@ -60,20 +60,6 @@ def build(name: str, **settings: object) -> nn.Module:
         return MODELS.build({**cfg, **settings})
 
 
-def trained(model: nn.Module) -> nn.Module:
-    """Give the BatchNorms of a model values that are not those of a new layer."""
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for layer in model.modules():
-            if isinstance(layer, _BatchNorm):
-                layer.weight.uniform_(0.5, 1)
-                layer.bias.normal_(0, 0.1)
-                layer.running_mean.normal_(0, 0.3)
-                layer.running_var.uniform_(0.5, 1.5)
-    model.eval()
-    return model
-
-
 def apart(outputs: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> float:
     """The largest relative distance of the outputs of the stages."""
     assert len(outputs) == len(expected)
@@ -83,7 +69,9 @@ def apart(outputs: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> float:
 
 @pytest.mark.parametrize('name', NETWORKS)
 @torch.no_grad()
-def test_network_goes_on_as_the_batch_norm_network_it_was(name: str, tmp_path: Path) -> None:
+def test_network_goes_on_as_the_batch_norm_network_it_was(
+    name: str, tmp_path: Path, trained: Callable
+) -> None:
     reference = trained(build(name))
     file = str(tmp_path / 'bn.pth')
     # As a classifier has it.
@@ -110,7 +98,9 @@ def test_network_goes_on_as_the_batch_norm_network_it_was(name: str, tmp_path: P
 
 
 @torch.no_grad()
-def test_frozen_stages_go_on_as_the_batch_norm_that_they_were(tmp_path: Path) -> None:
+def test_frozen_stages_go_on_as_the_batch_norm_that_they_were(
+    tmp_path: Path, trained: Callable
+) -> None:
     reference = trained(build('ResNet-18'))
     torch.save(reference.state_dict(), tmp_path / 'bn.pth')
     init = dict(type='SNPretrained', checkpoint=str(tmp_path / 'bn.pth'), batch_ratio=0.6)
@@ -129,7 +119,7 @@ def test_frozen_stages_go_on_as_the_batch_norm_that_they_were(tmp_path: Path) ->
 
 @pytest.mark.parametrize('name', ['MobileNetV2', 'HRNet'])
 @torch.no_grad()
-def test_converted_module_computes_what_the_loaded_one_does(name: str) -> None:
+def test_converted_module_computes_what_the_loaded_one_does(name: str, trained: Callable) -> None:
     network = trained(build(name))
     x = torch.randn(1, 3, 32, 32)
     expected = network(x)
@@ -214,7 +204,7 @@ def test_deeper_network_does_not_start_a_shallower_one(tmp_path: Path) -> None:
         network.init_weights()
 
 
-def test_frozen_batch_norms_start_as_with_pretrained(tmp_path: Path) -> None:
+def test_frozen_batch_norms_start_as_with_pretrained(tmp_path: Path, trained: Callable) -> None:
     file = str(tmp_path / 'bn.pth')
     torch.save(trained(build('ResNet-18')).state_dict(), file)
     states = []
@@ -228,7 +218,7 @@ def test_frozen_batch_norms_start_as_with_pretrained(tmp_path: Path) -> None:
 
 
 def test_config_names_another_checkpoint_from_the_command_line(
-    write_config: Callable, repo: Path, tmp_path: Path
+    write_config: Callable, repo: Path, tmp_path: Path, trained: Callable
 ) -> None:
     config = write_config(
         f"_base_ = '{repo}/configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py'\n"
