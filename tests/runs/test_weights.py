@@ -39,6 +39,12 @@ def refusal(model: nn.Module, **settings: object) -> str:
     return str(caught.value)
 
 
+def follow(said: str, model: nn.Module) -> None:
+    """Write into the model what a sentence says to write in its config."""
+    place, init = INSTEAD.search(said).groups()
+    model.get_submodule(place).init_cfg = eval(init)
+
+
 def filled_by(model: nn.Module, load_from: str | None = None) -> list[str]:
     """Start a model as mmengine does; the names of the weights in its SN layers that it set."""
     norms = {n: m for n, m in model.named_modules() if isinstance(m, SwitchNorm)}
@@ -173,8 +179,7 @@ def test_what_the_sentence_says_to_write_starts_all_of_it(
     assert said.endswith('in place of load_from, which converts it.') == (
         words.endswith('backbone')
     )
-    place, init = INSTEAD.search(said).groups()
-    model.get_submodule(place).init_cfg = eval(init)
+    follow(said, model)
     assert_started(model)
 
 
@@ -185,8 +190,7 @@ def test_bare_backbone_is_named_where_it_belongs(
     model, file = detector(), save(detector(norm).backbone)
     said = refusal(model, load_from=file)
     assert 'it holds backbone alone: write model.backbone.init_cfg=dict(type=' in said
-    place, init = INSTEAD.search(said).groups()
-    model.get_submodule(place).init_cfg = eval(init)
+    follow(said, model)
     check_start(model, config())
     assert len([name for name in filled_by(model) if name.startswith('backbone')]) == 2 * 7
 
@@ -202,9 +206,8 @@ def test_parts_of_another_network_can_be_started_one_by_one(
     )
     assert lacks in said
     assert 'start the parts that it fits one by one, as by model.backbone.init_cfg=dict(' in said
-    place, init = INSTEAD.search(said).groups()
-    assert "prefix='backbone.'" in init
-    model.get_submodule(place).init_cfg = eval(init)
+    assert "prefix='backbone.'" in said
+    follow(said, model)
     check_start(model, config())
     assert len([name for name in filled_by(model) if name.startswith('backbone')]) == 2 * 7
 
@@ -252,8 +255,7 @@ def test_network_that_was_converted_starts_from_its_batch_norms_and_its_own(
     converted, file = convert_batch_norm(detector(BN)), save(detector(BN))
     said = refusal(converted, load_from=file)
     assert 'as backbone.bn1 for backbone.bn1): write model.init_cfg=dict(' in said
-    _, init = INSTEAD.search(said).groups()
-    converted.init_cfg = eval(init)
+    follow(said, converted)
     assert_started(converted)
     assert_started(convert_batch_norm(detector(BN)), save(converted))
 
