@@ -107,6 +107,8 @@ def _read_arguments() -> argparse.Namespace:
     alone = not any(settings) and args.batch_ratio is None
     if bool(args.fit_to) != bool(args.config):
         parser.error('--fit-to FOLDER and --config CONFIG go together.')
+    if args.fit_to and args.dry_run:
+        parser.error('--dry-run fits nothing: leave out --fit-to or --dry-run.')
     if args.verify and not alone:
         parser.error('--verify takes one file and nothing else.')
     if not args.verify and len(args.files) not in (2, 3):

@@ -154,5 +154,7 @@ def test_tool_writes_what_was_fitted(
         torch.testing.assert_close(written['state_dict'][name], weight, rtol=1e-4, atol=1e-5)
     alone = run_tool(tool, '--fit-to', folder, tmp_path / 'bn.pth', output, code=2)
     assert '--fit-to FOLDER and --config CONFIG go together.' in alone.stderr
+    dry = run_tool(tool, '--dry-run', *options, tmp_path / 'bn.pth', output, code=2)
+    assert '--dry-run fits nothing: leave out' in dry.stderr
     again = run_tool(tool, *options[2:], output, tmp_path / 'again.pth', code=2)
     assert 'converted from BatchNorm already' in again.stderr
