@@ -22,7 +22,7 @@ env: ## create the virtual environment (compiles mmcv once)
 	@$(PYTHON) tools/setup_env.py $(STACK)
 
 data: env ## generate the demo data set in data/demo
-	$(PY) tools/make_demo_data.py --out data/demo
+	$(PY) -m studies.make_demo_data --out data/demo
 
 quickstart: data ## train a detector with SN on the demo data, evaluate it, show the result
 	$(PY) tools/train.py $(QUICKSTART) --work-dir work_dirs/quickstart
@@ -43,19 +43,19 @@ test-slow: env ## run the slow tests
 	$(PY) -m pytest -q -m slow
 
 benchmark: env ## time the layer and a training step on this CPU, into docs/speed
-	$(PY) tools/benchmark_op.py --out docs/speed
-	$(PY) tools/benchmark_step.py --out docs/speed
-	$(PY) tools/benchmark_busy.py --out docs/speed
+	$(PY) -m studies.benchmark_op --out docs/speed
+	$(PY) -m studies.benchmark_step --out docs/speed
+	$(PY) -m studies.benchmark_busy --out docs/speed
 
 experiment: data ## train BN, GN and SN at small batches, three seeds each, into docs/small_batch
-	$(PY) tools/small_batch.py --out docs/small_batch --work-dir work_dirs/small_batch
+	$(PY) -m studies.small_batch --out docs/small_batch --work-dir work_dirs/small_batch
 
 experiment-from-bn: data ## fine-tune SN from BatchNorm, three seeds each, into docs/from_batch_norm
-	$(PY) tools/from_batch_norm.py --out docs/from_batch_norm --work-dir work_dirs/from_batch_norm
+	$(PY) -m studies.from_batch_norm --out docs/from_batch_norm --work-dir work_dirs/from_batch_norm
 
 experiment-from-imagenet: env ## start SN from ImageNet weights on photographs (data/raccoon, data/bccd), into docs/from_imagenet
-	$(PY) tools/kept_knowledge.py data/raccoon/images --out docs/from_imagenet
-	$(PY) tools/from_imagenet.py --out docs/from_imagenet --work-dir work_dirs/from_imagenet
+	$(PY) -m studies.kept_knowledge data/raccoon/images --out docs/from_imagenet
+	$(PY) -m studies.from_imagenet --out docs/from_imagenet --work-dir work_dirs/from_imagenet
 
 lint: env ## check code style and format
 	$(PY) -m ruff check .

@@ -1,5 +1,5 @@
 # The quickstart of segmentation: the paper's DeepLab with SN everywhere, from scratch, two images
-# per batch, on the generated digits of tools/make_demo_data.py, on a CPU.
+# per batch, on the generated digits of studies/make_demo_data.py, on a CPU.
 _base_ = [
     '../_base_/segmentation/models/deeplab_r50b-d8_sn.py',
     '../_base_/segmentation/schedules/schedule_80k.py',

@@ -1,5 +1,5 @@
 # The quickstart: Faster R-CNN with SN everywhere, from scratch, two images per batch, on the
-# generated digits of tools/make_demo_data.py, on a CPU.
+# generated digits of studies/make_demo_data.py, on a CPU.
 _base_ = '../_base_/faster-rcnn_r18_fpn_sn-all_scratch.py'
 
 data_root = 'data/demo/'

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sn_openmmlab.analysis.importance import LayerRatios
-from sn_openmmlab.ops.scopes import SCOPES
+from sn_openmmlab.kernels.plain.scopes import SCOPES
 
 COLORS = {'in': '#4c78a8', 'gn': '#b279a2', 'ln': '#54a24b', 'bn': '#f58518'}
 

@@ -7,8 +7,8 @@ from typing import Any
 from torch import Tensor
 
 from sn_openmmlab.errors import InputError
+from sn_openmmlab.kernels.plain.scopes import SCOPES
 from sn_openmmlab.ops.arguments import known_shape
-from sn_openmmlab.ops.scopes import SCOPES
 
 
 def check_scopes(scopes: Sequence[str]) -> tuple[str, ...]:

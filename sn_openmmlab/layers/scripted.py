@@ -2,10 +2,10 @@
 
 from torch import Tensor
 
+from sn_openmmlab.kernels.plain.mixing import normalize
+from sn_openmmlab.kernels.plain.moments import instance_moments, statistics_dtype
+from sn_openmmlab.kernels.plain.scopes import pool
 from sn_openmmlab.layers.running import move
-from sn_openmmlab.ops.mixing import normalize
-from sn_openmmlab.ops.moments import instance_moments, statistics_dtype
-from sn_openmmlab.ops.scopes import pool
 
 
 def scripted_forward(

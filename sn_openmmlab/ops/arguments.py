@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from sn_openmmlab.ops.scopes import SCOPES
+from sn_openmmlab.kernels.plain.scopes import SCOPES
 
 
 def check_arguments(

@@ -4,10 +4,10 @@ from torch import Tensor
 from torch.distributed import ProcessGroup
 
 from sn_openmmlab.kernels.mixture import Mixture
+from sn_openmmlab.kernels.plain.mixing import normalize
+from sn_openmmlab.kernels.plain.moments import instance_moments, statistics_dtype
+from sn_openmmlab.kernels.plain.scopes import pool
 from sn_openmmlab.ops.batch import BatchMoments, count_samples, merge_ranks
-from sn_openmmlab.ops.mixing import normalize
-from sn_openmmlab.ops.moments import instance_moments, statistics_dtype
-from sn_openmmlab.ops.scopes import pool
 
 Moments = tuple[Tensor, Tensor]
 

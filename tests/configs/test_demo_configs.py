@@ -16,7 +16,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """The demo data, of two and one image."""
     pytest.importorskip('skimage')
     pytest.importorskip('sklearn')
-    from sn_openmmlab.demo.dataset import DemoParameters, make_demo_data
+    from studies.demo.dataset import DemoParameters, make_demo_data
 
     yield make_demo_data(tmp_path_factory.mktemp('demo') / 'demo', DemoParameters(train=2, val=1))
     DefaultScope._instance_dict.clear()

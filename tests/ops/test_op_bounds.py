@@ -31,8 +31,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from sn_openmmlab.kernels.plain.moments import statistics_dtype
 from sn_openmmlab.ops.backends import use_backend
-from sn_openmmlab.ops.moments import statistics_dtype
 from sn_openmmlab.ops.switch_norm import switch_norm
 
 UNITS = 8

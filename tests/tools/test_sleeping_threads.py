@@ -5,15 +5,21 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from _sleeping_threads import OURS, SETTINGS
 
-TOOLS = Path(__file__).resolve().parents[2] / 'tools'
-# tools/setup_env.py runs without torch.
-STARTED = sorted({p.name for p in TOOLS.glob('[!_]*.py')} - {'setup_env.py'})
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = ROOT / 'tools'
+STUDIES = sorted(f'studies.{path.stem}' for path in (ROOT / 'studies').glob('[!_]*.py'))
+# The two that are left out run without torch.
+STARTED = [
+    *((path,) for path in sorted(TOOLS.glob('[!_]*.py')) if path.name != 'setup_env.py'),
+    *(('-m', module) for module in STUDIES if module != 'studies.make_demo_data'),
+]
+BENCHMARK = ('-m', 'studies.benchmark_op')
 
 # In place of torch: says what torch would have found, and ends the process.
 TORCH = f"""
@@ -32,23 +38,23 @@ def bare_env(tool_env: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture
 def torch_finds(bare_env: dict[str, str], tmp_path: Path) -> Callable[..., dict[str, str]]:
-    """A function (tool, user's settings) -> the settings that are there when it imports torch."""
+    """A function (command, user's settings) -> the settings that it imports torch with."""
     (tmp_path / 'torch').mkdir()
     (tmp_path / 'torch/__init__.py').write_text(TORCH)
     path = os.pathsep.join([str(tmp_path), bare_env['PYTHONPATH']])
 
-    def start(tool: str, users: Mapping[str, str]) -> dict[str, str]:
+    def start(command: Sequence[object], users: Mapping[str, str]) -> dict[str, str]:
         env = {**bare_env, **users, 'PYTHONPATH': path}
-        command = [sys.executable, TOOLS / tool, '--help']
+        command = [sys.executable, *command, '--help']
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
         return json.loads(done.stdout)
 
     return start
 
 
-@pytest.mark.parametrize('tool', STARTED)
-def test_threads_sleep_from_the_start_of_torch(tool: str, torch_finds: Callable) -> None:
-    assert torch_finds(tool, {}) == OURS
+@pytest.mark.parametrize('command', STARTED, ids=lambda command: str(command[-1]))
+def test_threads_sleep_from_the_start_of_torch(command: tuple, torch_finds: Callable) -> None:
+    assert torch_finds(command, {}) == OURS
 
 
 @pytest.mark.parametrize(
@@ -56,7 +62,7 @@ def test_threads_sleep_from_the_start_of_torch(tool: str, torch_finds: Callable)
     [{'OMP_WAIT_POLICY': 'ACTIVE'}, {'GOMP_SPINCOUNT': '300000'}, {'KMP_BLOCKTIME': '200'}],
 )
 def test_what_the_user_has_set_stays_alone(users: dict[str, str], torch_finds: Callable) -> None:
-    assert torch_finds('make_demo_data.py', users) == users
+    assert torch_finds(BENCHMARK, users) == users
 
 
 def _spin_counts(command: list, env: dict[str, str]) -> list[int]:
@@ -77,7 +83,7 @@ def _spin_counts(command: list, env: dict[str, str]) -> list[int]:
 
 def test_openmp_itself_spins_without_it_and_does_not_with_it(bare_env: dict[str, str]) -> None:
     assert _spin_counts(['-c', 'import torch'], bare_env)[0] > 0
-    assert set(_spin_counts([TOOLS / 'make_demo_data.py', '--help'], bare_env)) == {0}
+    assert set(_spin_counts([*BENCHMARK, '--help'], bare_env)) == {0}
 
 
 def test_workers_of_torchrun_have_it(bare_env: dict[str, str]) -> None:

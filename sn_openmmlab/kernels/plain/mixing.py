@@ -1,0 +1,73 @@
+"""The mix of the scopes' moments, and the normalization by it.
+
+Written in the part of Python that ``torch.jit.script`` compiles, as are ``moments.py`` and
+``scopes.py``, so that the formula stands once.
+"""
+
+import torch
+from torch import Tensor
+
+from sn_openmmlab.kernels.plain.scopes import pool
+
+
+def normalize(
+    x: Tensor,
+    affine: tuple[Tensor | None, Tensor | None],
+    controls: tuple[Tensor, Tensor],
+    instances: tuple[Tensor, Tensor],
+    batch_moments: tuple[Tensor, Tensor] | None,
+    scopes: list[str],
+    num_groups: int,
+    eps: float,
+) -> Tensor:
+    """Normalize ``x``, (N, C, *), by the mix of its scopes: Eq. 3 and 5.
+
+    Args:
+        x: the input, in the statistics' type, in which all is computed.
+        affine: γ and β, (C,) or None each.
+        controls: λ and λ′, (number of scopes,) each.
+        instances: mean and variance of each channel of each sample, (N, C) each.
+        batch_moments: those of ``'bn'``, (C,) each; None only where it is not among the scopes.
+        scopes: in the order of the control parameters.
+        num_groups: of ``'gn'``.
+        eps: ε.
+    """
+    dtype = x.dtype
+    # The mix of their distances from one of them: ratios add up to 1 only up to rounding, and that
+    # much of a large common offset would be no small error.
+    origin = instances[0]
+    gaps, variances = [], []
+    for scope in scopes:
+        mean, var = instances
+        if scope != 'bn':
+            mean, var = pool(mean, var, scope, num_groups)
+        elif batch_moments is not None:
+            mean, var = batch_moments
+            mean, var = mean.to(dtype).unsqueeze(0), var.to(dtype).unsqueeze(0)
+        gaps.append(mean - origin)
+        variances.append(var)
+    centre = origin + _mix(controls[0].to(dtype), gaps)
+    scale = torch.rsqrt(_mix(controls[1].to(dtype), variances) + eps)
+
+    weight, bias = affine
+    if weight is not None:
+        scale = scale * weight.to(dtype)
+    y = (x - _like(centre, x)) * _like(scale, x)
+    if bias is not None:
+        y = y + _like(bias.to(dtype).unsqueeze(0), x)
+    return y
+
+
+def _mix(control: Tensor, tables: list[Tensor]) -> Tensor:
+    ratios = torch.softmax(control, 0)
+    mixed = ratios[0] * tables[0]
+    for k in range(1, len(tables)):
+        mixed = mixed + ratios[k] * tables[k]
+    return mixed
+
+
+def _like(table: Tensor, x: Tensor) -> Tensor:
+    """Return ``table`` with the dimensions of ``x``, the last ones of size 1."""
+    for _ in range(x.dim() - 2):
+        table = table.unsqueeze(-1)
+    return table

@@ -1,0 +1,59 @@
+"""Time training steps with OpenMP threads that spin and that sleep, alone and on busy cores.
+
+python -m studies.benchmark_busy --out docs/speed
+"""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+from studies.benchmarks.busy import time_steps
+from studies.benchmarks.tables import busy_table
+from studies.presentation.machine import describe
+from tools import _sleeping_threads
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFIG = 'configs/_base_/faster-rcnn_r18_fpn_sn-all_scratch.py'
+SIZE = (192, 256)
+ROUNDS = 8
+SECONDS = 75
+BESIDE = 4
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--out', type=Path, required=True, help='the folder of busy.json')
+    parser.add_argument('--threads', type=int, default=2, help='threads of the CPU')
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    # As a file, which imports torch before this folder sets how threads wait.
+    stepper = [sys.executable, ROOT / 'studies/benchmarks/stepper.py', ROOT / CONFIG]
+    # Not what is set here, which may be either.
+    settings = _sleeping_threads.SETTINGS
+    spinning = {name: value for name, value in os.environ.items() if name not in settings}
+    spinning['PYTHONPATH'] = str(ROOT)
+    data = {
+        'machine': describe(torch.device('cpu')),
+        'config': CONFIG,
+        'images': 2,
+        'size': SIZE,
+        'beside': BESIDE,
+        'milliseconds': time_steps(
+            [*map(str, (*stepper, *SIZE, args.threads))],
+            {'spin': spinning, 'sleep': {**spinning, **_sleeping_threads.OURS}},
+            rounds=ROUNDS,
+            seconds=SECONDS,
+            beside=BESIDE,
+        ),
+    }
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / 'busy.json').write_text(json.dumps(data, indent=1) + '\n')
+    print(busy_table(data))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,31 @@
+"""Achieved memory bandwidth against that of a copy."""
+
+from typing import Any
+
+import torch
+
+from studies.benchmarks.cases import DTYPES
+from studies.benchmarks.rivals import BASELINE, FUSED
+from studies.benchmarks.timing import time_in_turns
+
+# Full-size reads and writes: x twice and y forward; x and dy twice and dx backward.
+STREAMS = {'forward': 3, 'forward+backward': 8}
+COPY_ELEMENTS = 1 << 28
+
+
+def copy_bandwidth(device: torch.device, rounds: int) -> float:
+    """Bytes per second that a copy within the device's memory reads and writes."""
+    source = torch.empty(COPY_ELEMENTS, dtype=torch.float32, device=device)
+    target = torch.empty_like(source)
+    times = time_in_turns({'copy': lambda: target.copy_(source)}, rounds, device)
+    return 2 * 4 * COPY_ELEMENTS / (times['copy'] * 1e-3)
+
+
+def with_bandwidth(record: dict[str, Any], copy: float) -> dict[str, Any]:
+    """Add to a timed record the share of ``copy``, bytes per second, that SN and BN reach."""
+    elements = torch.Size(record['shape']).numel()
+    moved = elements * DTYPES[record['dtype']].itemsize * STREAMS[record['what']]
+    shares = {
+        name: moved / (record['milliseconds'][name] * 1e-3) / copy for name in (BASELINE, FUSED)
+    }
+    return {**record, 'share_of_copy': shares}

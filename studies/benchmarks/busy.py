@@ -1,0 +1,82 @@
+"""Training steps of processes that differ in their environment, alone and on busy cores."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+
+STEPS_PER_TURN = 2
+_NOTHING_BUT_WORK = 'while True: pass'
+
+
+def time_steps(
+    command: Sequence[str],
+    environments: Mapping[str, Mapping[str, str]],
+    *,
+    rounds: int,
+    seconds: float,
+    beside: int,
+) -> dict[str, dict[str, list[float]]]:
+    """Return the milliseconds of all steps, by place (``'alone'``, ``'beside'``) and environment.
+
+    In each environment one process waits, after a step that does not count, while the others have
+    their turns: in every round each takes :data:`STEPS_PER_TURN` steps.
+
+    Args:
+        command: starts a process that answers as :mod:`~studies.benchmarks.stepper` does.
+        environments: the variables of each process, by a name.
+        rounds: the number of rounds in each place.
+        seconds: no round starts in a place after this time, save the first.
+        beside: the number of single-threaded processes that want the cores in ``'beside'``.
+
+    Raises:
+        RuntimeError: a process ended.
+    """
+    with ExitStack() as stack:
+        steppers = {
+            name: stack.enter_context(_started(command, env)) for name, env in environments.items()
+        }
+        for stepper in steppers.values():
+            _answer(stepper)
+        times = {'alone': _take_turns(steppers, rounds, seconds)}
+        for _ in range(beside):
+            stack.enter_context(_started([sys.executable, '-c', _NOTHING_BUT_WORK], None))
+        return {**times, 'beside': _take_turns(steppers, rounds, seconds)}
+
+
+def _take_turns(
+    steppers: Mapping[str, subprocess.Popen], rounds: int, seconds: float
+) -> dict[str, list[float]]:
+    times = {name: [] for name in steppers}
+    end = time.monotonic() + seconds
+    for round_ in range(rounds):
+        if round_ and time.monotonic() > end:
+            break
+        for name, stepper in steppers.items():
+            for _ in range(STEPS_PER_TURN):
+                stepper.stdin.write('\n')
+                stepper.stdin.flush()
+                times[name].append(_answer(stepper))
+    return times
+
+
+def _answer(stepper: subprocess.Popen) -> float:
+    line = stepper.stdout.readline()
+    if not line:
+        raise RuntimeError(f'the process that takes steps ended: {stepper.args}')
+    return float(line)
+
+
+@contextmanager
+def _started(command: Sequence[str], env: Mapping[str, str] | None) -> Iterator[subprocess.Popen]:
+    process = subprocess.Popen(
+        command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()

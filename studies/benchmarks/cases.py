@@ -1,0 +1,74 @@
+"""The inputs that the layers are measured on, and the measurements of one input."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from studies.benchmarks.memory import peak_bytes
+from studies.benchmarks.rivals import BASELINE, FUSED, forward, forward_backward, rivals
+from studies.benchmarks.timing import time_in_turns
+
+# The maps of a ResNet-50 on two images of 800 × 1216, and of heads on 512 and 1024 RoIs.
+SHAPES = (
+    (2, 64, 200, 304),
+    (2, 256, 200, 304),
+    (2, 512, 100, 152),
+    (2, 1024, 50, 76),
+    (2, 2048, 25, 38),
+    (512, 256, 7, 7),
+    (1024, 256, 14, 14),
+)
+FORMATS = {'NCHW': torch.contiguous_format, 'channels_last': torch.channels_last}
+DTYPES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One input; ``format`` and ``dtype`` are keys of :data:`FORMATS` and :data:`DTYPES`."""
+
+    shape: tuple[int, int, int, int]
+    format: str
+    dtype: str
+
+    def tensor(self, device: torch.device) -> Tensor:
+        """A new random tensor."""
+        x = torch.randn(self.shape, device=device, dtype=DTYPES[self.dtype])
+        return x.contiguous(memory_format=FORMATS[self.format])
+
+    def record(self) -> dict[str, Any]:
+        """What identifies the case in a data file."""
+        return asdict(self)
+
+
+def all_cases() -> list[Case]:
+    """Every shape in every format and type."""
+    return [
+        Case(shape, memory_format, dtype)
+        for memory_format in FORMATS
+        for dtype in DTYPES
+        for shape in SHAPES
+    ]
+
+
+def measure(case: Case, device: torch.device, rounds: int) -> list[dict[str, Any]]:
+    """Time all rivals on ``case`` and weigh the fused SN and BN; one record per measurement.
+
+    Records hold the case, ``what`` (forward, forward+backward or peak memory), ``milliseconds`` or
+    ``bytes`` by rival.
+    """
+    x, dy = case.tensor(device), case.tensor(device)
+    layers = rivals(case.shape[1], x)
+    runs = {
+        'forward': {name: forward(layer, x) for name, layer in layers.items()},
+        'forward+backward': {name: forward_backward(m, x, dy) for name, m in layers.items()},
+    }
+    records = [
+        {**case.record(), 'what': what, 'milliseconds': time_in_turns(functions, rounds, device)}
+        for what, functions in runs.items()
+    ]
+    weighed = {
+        name: peak_bytes(runs['forward+backward'][name], device) for name in (BASELINE, FUSED)
+    }
+    return [*records, {**case.record(), 'what': 'peak memory', 'bytes': weighed}]

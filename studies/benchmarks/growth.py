@@ -1,0 +1,25 @@
+"""How the cost of a layer grows with the size of its input."""
+
+from typing import Any
+
+import torch
+
+from studies.benchmarks.cases import Case
+from studies.benchmarks.rivals import BASELINE, FUSED, forward_backward, rivals
+from studies.benchmarks.timing import time_in_turns
+
+# Two samples of 64 channels; the numbers of elements go from 10³ to 10⁸.
+SIDES = (3, 5, 9, 16, 28, 50, 88, 157, 280, 497, 884)
+
+
+def measure_growth(device: torch.device, rounds: int) -> list[dict[str, Any]]:
+    """Time forward and backward of BN and the fused SN over five decades of size."""
+    records = []
+    for side in SIDES:
+        case = Case((2, 64, side, side), 'NCHW', 'float32')
+        x, dy = case.tensor(device), case.tensor(device)
+        layers = rivals(64, x)
+        functions = {name: forward_backward(layers[name], x, dy) for name in (BASELINE, FUSED)}
+        times = time_in_turns(functions, rounds, device)
+        records.append({'elements': x.numel(), 'milliseconds': times})
+    return records

@@ -1,0 +1,36 @@
+"""A process that takes a training step of a detector with SN whenever it is asked to.
+
+``python -m studies.benchmarks.stepper CONFIG HEIGHT WIDTH THREADS`` takes one step, answers
+with its milliseconds, and then does the same for every line that it reads.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+import torch
+
+from sn_openmmlab.runs.config import read_config
+from studies.benchmarks.steps import training_steps
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the command line on ``arguments``."""
+    config, *numbers = arguments
+    height, width, threads = map(int, numbers)
+    # What the toolboxes print is not an answer.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), 'w')
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    torch.set_num_threads(threads)
+    step = training_steps(read_config(config), (height, width), torch.device('cpu'))['SN']
+    while True:
+        start = time.perf_counter()
+        step()
+        print((time.perf_counter() - start) * 1e3, file=answers, flush=True)
+        if not sys.stdin.readline():
+            return
+
+
+if __name__ == '__main__':
+    main(sys.argv[1:])

@@ -1,0 +1,51 @@
+"""Crops of single digits out of generated scenes, for classifiers."""
+
+from collections.abc import Iterator
+
+import cv2
+import numpy as np
+
+from studies.demo.backgrounds import load_photographs
+from studies.demo.digits import load_digit_sets
+from studies.demo.scene import Scene, compose_scene, tight_box
+
+WIDTH, HEIGHT = 256, 192
+# How large a crop is, in heights or widths of its digit.
+MIN_CONTEXT, MAX_CONTEXT = 1.2, 2.0
+
+
+def digit_crops(split: str, scenes: int, side: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Cut every digit out of scenes that are not among the images of the demo data set.
+
+    Args:
+        split: whose digits to draw from, ``'train'`` or ``'val'``.
+        scenes: how many to make.
+        side: of a crop in pixels.
+        seed: of all randomness.
+
+    Returns:
+        (N, side, side, 3) uint8 RGB images and their (N,) digits, 0 to 9.
+
+    Raises:
+        ImportError: scikit-image or scikit-learn is not installed.
+        FileNotFoundError: The installed version does not bundle one of the photographs.
+    """
+    photographs, digits = load_photographs(), load_digit_sets()[split]
+    images, labels = [], []
+    for index in range(scenes):
+        # The data set has the streams 0 and 1.
+        rng = np.random.default_rng([seed, {'train': 2, 'val': 3}[split], index])
+        scene = compose_scene(rng, photographs, digits, WIDTH, HEIGHT)
+        images.extend(_cut(rng, scene, side))
+        labels.extend(scene.labels)
+    return np.stack(images), np.array(labels)
+
+
+def _cut(rng: np.random.Generator, scene: Scene, side: int) -> Iterator[np.ndarray]:
+    for mask in scene.masks:
+        x, y, width, height = tight_box(mask)
+        size = min(int(rng.uniform(MIN_CONTEXT, MAX_CONTEXT) * max(width, height)), HEIGHT)
+        left = np.clip(x + (width - size) // 2, 0, WIDTH - size)
+        top = np.clip(y + (height - size) // 2, 0, HEIGHT - size)
+        crop = scene.image[top : top + size, left : left + size]
+        yield cv2.resize(crop, (side, side), interpolation=cv2.INTER_AREA)

@@ -1,0 +1,73 @@
+"""Writing the scenes of one split: images, label maps and the COCO file."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from studies.demo.scene import Scene, tight_box
+
+
+def write_split(folder: Path, split: str, scenes: Iterable[Scene], classes: Sequence[str]) -> int:
+    """Write ``images/SPLIT``, ``labels/SPLIT`` and ``annotations/instances_SPLIT.json``.
+
+    Args:
+        folder: Root of the data set; it and its parts are made where missing.
+        split: Name of the split.
+        scenes: What to write, image by image.
+        classes: Name of each digit; digit ``i`` is category and label ``i + 1``.
+
+    Returns:
+        The number of annotated digits.
+
+    Raises:
+        OSError: A file cannot be written.
+    """
+    for part in (f'images/{split}', f'labels/{split}', 'annotations'):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    images: list[dict] = []
+    annotations: list[dict] = []
+    for image_id, scene in enumerate(scenes, start=1):
+        name = f'{image_id - 1:06d}.png'
+        _write_png(folder / 'images' / split / name, scene.image[..., ::-1])
+        _write_png(folder / 'labels' / split / name, _label_map(scene))
+        height, width = scene.image.shape[:2]
+        images.append({'id': image_id, 'file_name': name, 'width': width, 'height': height})
+        for label, mask in zip(scene.labels, scene.masks, strict=True):
+            identity = {'id': len(annotations) + 1, 'image_id': image_id}
+            annotations.append(identity | _annotation(int(label), mask))
+    categories = [{'id': i, 'name': name} for i, name in enumerate(classes, start=1)]
+    content = {'images': images, 'annotations': annotations, 'categories': categories}
+    (folder / 'annotations' / f'instances_{split}.json').write_text(json.dumps(content))
+    return len(annotations)
+
+
+def _write_png(path: Path, image: np.ndarray) -> None:
+    # cv2.imwrite would only return False where writing fails.
+    path.write_bytes(cv2.imencode('.png', image)[1].tobytes())
+
+
+def _label_map(scene: Scene) -> np.ndarray:
+    labels = np.zeros(scene.image.shape[:2], np.uint8)
+    for label, mask in zip(scene.labels, scene.masks, strict=True):
+        labels[mask] = label + 1
+    return labels
+
+
+def _annotation(label: int, mask: np.ndarray) -> dict:
+    # pycocotools is needed only where data is made, not to read the class names.
+    from pycocotools.mask import encode
+
+    segmentation = encode(np.asfortranarray(mask, dtype=np.uint8))
+    return {
+        'category_id': label + 1,
+        'bbox': list(tight_box(mask)),
+        'area': int(mask.sum()),
+        'iscrowd': 0,
+        'segmentation': {
+            'size': segmentation['size'],
+            'counts': segmentation['counts'].decode('ascii'),
+        },
+    }

@@ -1,0 +1,98 @@
+"""The pictures of an experiment: curves with their spread, and ratios over the batch size."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sn_openmmlab.analysis.ratio_chart import COLORS
+from studies.experiments.records import Record
+from studies.experiments.summary import AP
+
+
+def draw_ap(groups: Mapping[str, Sequence[Record]], title: str, file: Path) -> None:
+    """Draw box AP over epochs: the mean over the seeds, and a band of a standard deviation.
+
+    Args:
+        groups: the records of each line, of at least two seeds, by its label.
+        title: above the picture.
+        file: where it goes.
+    """
+    figure = Figure(figsize=(6, 4), layout='constrained')
+    axes = figure.subplots()
+    for label, records in groups.items():
+        aps = 100 * np.array([record.metrics[AP] for record in records])
+        mean, deviation = aps.mean(0), aps.std(0, ddof=1)
+        epochs = np.arange(1, len(mean) + 1)
+        axes.plot(epochs, mean, marker='o', label=label)
+        axes.fill_between(epochs, mean - deviation, mean + deviation, alpha=0.2)
+    axes.set(title=title, xlabel='epoch', ylabel='validation box AP (%)', ylim=(0, None))
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(file, dpi=110)
+
+
+def draw_points(groups: Mapping[str, Sequence[float]], label: str, file: Path) -> None:
+    """Draw each value as a point and the mean of each group as a line, a row per group.
+
+    Args:
+        groups: the values by the name of their row, the first on top.
+        label: what the values are.
+        file: where the picture goes.
+    """
+    figure = Figure(figsize=(6, 0.8 + 0.4 * len(groups)), layout='constrained')
+    axes = figure.subplots()
+    for row, values in enumerate(groups.values()):
+        axes.scatter(values, [row] * len(values), s=18, zorder=3)
+        axes.vlines(np.mean(values), row - 0.3, row + 0.3, color='black', linewidth=2)
+    axes.set_yticks(range(len(groups)), groups)
+    axes.set(xlabel=label, xlim=(0, None))
+    axes.invert_yaxis()
+    axes.grid(axis='x', alpha=0.3)
+    figure.savefig(file, dpi=110)
+
+
+def draw_ratios(records: Sequence[Record], parts: Sequence[str], file: Path) -> None:
+    """Draw the ratios over the batch size as bars from where they started, all equal.
+
+    Above w, below w′, a column per part; mean over the seeds, whiskers of a standard deviation.
+
+    Args:
+        records: of a variant with Switchable Normalization, of at least two seeds per batch size.
+        parts: keys of their ratios.
+        file: where the picture goes.
+    """
+    figure = Figure(figsize=(3.2 * len(parts), 6), layout='constrained')
+    grid = figure.subplots(2, len(parts), sharex=True, sharey=True, squeeze=False)
+    titles = {'mean': 'ratio of the mean, $w_k$', 'var': "ratio of the variance, $w'_k$"}
+    for row, (kind, title) in zip(grid, titles.items(), strict=True):
+        for axes, part in zip(row, parts, strict=True):
+            _draw_bars(axes, records, part, kind)
+        row[0].set_ylabel(title)
+    for axes, part in zip(grid[0], parts, strict=True):
+        axes.set_title(part)
+    for axes in grid[1]:
+        axes.set_xlabel('images per step')
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc='outside upper center', ncols=4)
+    figure.savefig(file, dpi=110)
+
+
+def _draw_bars(axes: Axes, records: Sequence[Record], part: str, kind: str) -> None:
+    batches = sorted({record.batch for record in records})
+    scopes = list(records[0].ratios[part][kind])
+    start, width = 1 / len(scopes), 0.8 / len(scopes)
+    for i, scope in enumerate(scopes):
+        ratios = [
+            [r.ratios[part][kind][scope] for r in records if r.batch == batch] for batch in batches
+        ]
+        heights = [np.mean(values) - start for values in ratios]
+        whiskers = [np.std(values, ddof=1) for values in ratios]
+        places = np.arange(len(batches)) + (i - (len(scopes) - 1) / 2) * width
+        axes.bar(places, heights, width, start, yerr=whiskers, color=COLORS[scope], label=scope)
+    axes.axhline(start, color='black', linewidth=0.8)
+    axes.set_xticks(range(len(batches)), map(str, batches))
+    axes.set_axisbelow(True)
+    axes.grid(axis='y', alpha=0.3)

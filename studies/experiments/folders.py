@@ -1,0 +1,76 @@
+"""The work folders of an experiment's runs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from mmengine.config import Config
+
+from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.config import read_config
+from studies.experiments.plan import Run
+
+
+def done_file(run: Run, work_dir: Path) -> Path:
+    """The empty file in a run's work folder that says that its training came to its end."""
+    return work_dir / run.name / 'done'
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents where they are not there yet.
+
+    Raises:
+        UsageError: it cannot be made, or no file can be written into it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(f'{folder} is no folder to write to ({error}): name another.') from error
+
+
+def trained_config(run: Run, work_dir: Path) -> Config:
+    """Return the config that mmengine wrote into the work folder of a run.
+
+    Raises:
+        UsageError: there is none of this name, or it is not the run's config with its options.
+    """
+    file = work_dir / run.name / Path(run.config).name
+    config = read_config(file)
+    found, needed = _settings(config), _settings(read_config(run.config, run.options))
+    for key in {**needed, **found}:
+        pair = [settings.get(key, 'nothing') for settings in (found, needed)]
+        if pair[0] != pair[1]:
+            raise UsageError(
+                f'{file.parent} was trained with {key}={pair[0]}, but the experiment needs '
+                f'{pair[1]}: remove that folder, or name another --work-dir.'
+            )
+    return config
+
+
+def is_finished(run: Run, work_dir: Path) -> bool:
+    """Whether a run's training came to its end.
+
+    Raises:
+        UsageError: it did, but by another config or with other options than the run's.
+    """
+    if not done_file(run, work_dir).is_file():
+        return False
+    trained_config(run, work_dir)
+    return True
+
+
+def _settings(config: Config) -> dict[str, Any]:
+    """The settings by dotted key, without those that say where and by what a run was started."""
+    kept = {k: v for k, v in config.to_dict().items() if k not in ('work_dir', 'launcher')}
+    return dict(_leaves(kept))
+
+
+def _leaves(value: Any, key: str = '') -> Iterator[tuple[str, Any]]:
+    if not value or not isinstance(value, dict | list | tuple):
+        yield key, value
+        return
+    for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from _leaves(item, f'{key}.{name}' if key else str(name))

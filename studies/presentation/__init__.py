@@ -1,0 +1,1 @@
+"""How measurements are shown: figures, Markdown tables, and the machine they were made on."""

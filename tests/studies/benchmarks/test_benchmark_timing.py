@@ -1,0 +1,32 @@
+"""Turns and peaks: who is called how often, and how much memory a known call holds."""
+
+import torch
+
+from studies.benchmarks.memory import peak_bytes
+from studies.benchmarks.timing import CALLS_PER_TURN, time_in_turns
+
+CPU = torch.device('cpu')
+
+
+def test_the_functions_take_turns():
+    calls = []
+    functions = {name: lambda name=name: calls.append(name) for name in 'ab'}
+
+    times = time_in_turns(functions, 2, CPU)
+
+    turn = CALLS_PER_TURN + 1
+    assert calls == (['a'] * turn + ['b'] * turn) * 2
+    assert set(times) == {'a', 'b'} and all(time >= 0 for time in times.values())
+
+
+def test_the_peak_is_what_is_held_at_one_time():
+    size = 4 * 10**6
+
+    def run():
+        first = torch.zeros(10**6)
+        second = first + 1
+        del first
+        return second * 2
+
+    # Two at a time, though three are made; allocators may round up.
+    assert 2 * size <= peak_bytes(run, CPU) < 2.1 * size

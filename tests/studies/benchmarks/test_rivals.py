@@ -1,0 +1,51 @@
+"""The rivals: the chain of operations is SN, and the runs compute what they are timed for."""
+
+import torch
+
+from sn_openmmlab.layers.switch_norm import SwitchNorm
+from studies.benchmarks.rivals import (
+    ChainSwitchNorm,
+    forward,
+    forward_backward,
+    rivals,
+)
+
+
+def test_the_chain_is_the_layer_with_the_correction_of_the_authors_code():
+    torch.manual_seed(0)
+    chain = ChainSwitchNorm(6, correction=1, dtype=torch.float64)
+    layer = SwitchNorm(6, correction=1, dtype=torch.float64)
+    for parameter in chain.parameters():
+        torch.nn.init.normal_(parameter)
+    layer.load_state_dict(chain.state_dict())
+    x, dy = torch.randn(2, 3, 6, 4, 5, dtype=torch.float64)
+
+    results = [forward_backward(module, x, dy)() for module in (chain, layer)]
+
+    torch.testing.assert_close(*results)
+    torch.testing.assert_close(chain.running_mean, layer.running_mean)
+    torch.testing.assert_close(chain.running_var, layer.running_var)
+
+
+def test_the_runs_give_torchs_values_and_gradients():
+    torch.manual_seed(0)
+    x, dy = torch.randn(2, 2, 32, 4, 4)
+    layers = rivals(32, x)
+    expected = torch.nn.functional.group_norm(x, 32)
+
+    assert set(layers) == {'BN', 'GN', 'IN', 'SN plain', 'SN fused', 'SN compiled'}
+    y = forward(layers['GN'], x)()
+    assert not y.requires_grad
+    torch.testing.assert_close(y, expected)
+    gradients = forward_backward(layers['BN'], x, dy)()
+    assert [g.shape for g in gradients] == [x.shape, (32,), (32,)]
+    torch.testing.assert_close(gradients[2], dy.sum((0, 2, 3)))
+
+
+def test_half_precision_keeps_float32_parameters_where_torch_can_mix_types():
+    layers = rivals(32, torch.zeros(1, 32, 2, 2, dtype=torch.bfloat16))
+
+    types = {name: next(layer.parameters()).dtype for name, layer in layers.items()}
+
+    halves = {name for name, dtype in types.items() if dtype == torch.bfloat16}
+    assert halves == {'GN', 'IN'}

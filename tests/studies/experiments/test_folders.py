@@ -1,0 +1,81 @@
+"""A finished run is told from an unfinished one, and from one of other settings."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from mmengine.config import Config
+
+from sn_openmmlab.errors import UsageError
+from studies.experiments.folders import is_finished, make_folder
+
+
+def test_only_with_its_mark_a_run_is_finished(
+    make_run: Callable, finish: Callable, tmp_path: Path
+) -> None:
+    run = make_run()
+    assert not is_finished(run, tmp_path)
+    folder = finish(run, tmp_path)
+    assert is_finished(run, tmp_path)
+    (folder / 'done').unlink()
+    assert not is_finished(run, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('change', 'difference'),
+    [
+        ({'train_dataloader.batch_size': 4}, 'train_dataloader.batch_size=4, .* needs 2'),
+        ({'schedule.0.seed': 1}, 'schedule.0.seed=1, .* needs 0'),
+        ({'schedule.1.milestones': (2,)}, 'schedule.1.milestones.0=2, .* needs 3'),
+        ({'schedule.1.milestones': ()}, 'schedule.1.milestones.0=nothing, .* needs 3'),
+        ({'model.norm': 'gn'}, 'model.norm=gn, .* needs sn'),
+        ({'model.init_cfg': None}, 'model.init_cfg=None, .* needs nothing'),
+        ({'load_from': 'other.pth'}, 'load_from=other.pth, .* needs nothing'),
+    ],
+)
+def test_run_of_other_settings_is_refused(
+    change: dict, difference: str, make_run: Callable, finish: Callable, tmp_path: Path
+) -> None:
+    run = make_run()
+    file = finish(run, tmp_path) / 'sn_digits.py'
+    config = Config.fromfile(file)
+    config.merge_from_dict(change)
+    config.dump(file)
+    with pytest.raises(UsageError, match=f'sn_b2_s0 was trained with {difference}: '):
+        is_finished(run, tmp_path)
+
+
+def test_run_whose_config_has_changed_since_is_refused(
+    make_run: Callable, finish: Callable, tmp_path: Path
+) -> None:
+    run = make_run()
+    finish(run, tmp_path)
+    with Path(run.config).open('a') as file:
+        file.write('resize = dict(scale=(256, 192))\n')
+    with pytest.raises(UsageError, match=r'with resize\.scale\.0=nothing, .* needs 256'):
+        is_finished(run, tmp_path)
+
+
+def test_run_of_another_config_is_refused(
+    make_run: Callable, finish: Callable, tmp_path: Path
+) -> None:
+    run = make_run()
+    finish(run, tmp_path)
+    with pytest.raises(UsageError, match=r'there is no config file .*other\.py'):
+        is_finished(replace(run, config='configs/other.py'), tmp_path)
+
+
+def test_folder_is_made_with_its_parents_and_may_be_there(tmp_path: Path) -> None:
+    (tmp_path / 'a').mkdir()
+    make_folder(tmp_path / 'a' / 'b' / 'c')
+    make_folder(tmp_path / 'a')
+    assert list(tmp_path.rglob('*')) == [tmp_path / 'a', tmp_path / 'a/b', tmp_path / 'a/b/c']
+
+
+@pytest.mark.parametrize('place', ['file', 'file/below'])
+def test_file_in_the_place_of_a_folder_is_said_and_kept(place: str, tmp_path: Path) -> None:
+    (tmp_path / 'file').write_text('kept')
+    with pytest.raises(UsageError, match=f'{place} is no folder to write to'):
+        make_folder(tmp_path / place)
+    assert (tmp_path / 'file').read_text() == 'kept'

@@ -1,0 +1,65 @@
+"""The committed tables and pages of each experiment are of its committed records."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from studies.experiments import from_batch_norm, small_batch
+from studies.experiments.plan import Run, small_batch_runs
+from studies.experiments.records import read_records
+
+
+class Experiment(NamedTuple):
+    """What belongs to docs/NAME and docs/NAME.md."""
+
+    name: str
+    runs: list[Run]
+    all_tables: Callable
+    pictures: set[str]
+
+    def read(self, repo: Path, file: str) -> str:
+        return (repo / 'docs' / file.format(self.name)).read_text()
+
+
+EXPERIMENTS = [
+    Experiment('small_batch', small_batch_runs(), small_batch.all_tables, {'ap', 'ratios'}),
+    Experiment(
+        'from_batch_norm',
+        from_batch_norm.fine_tunings('fine_tuning.py'),
+        from_batch_norm.all_tables,
+        {'ap'},
+    ),
+]
+
+
+@pytest.fixture(params=EXPERIMENTS, ids=lambda experiment: experiment.name)
+def experiment(request: pytest.FixtureRequest) -> Experiment:
+    """Each experiment in turn."""
+    return request.param
+
+
+def test_records_are_of_all_that_is_planned(experiment: Experiment, repo: Path) -> None:
+    records, _ = read_records(repo / 'docs' / experiment.name / 'runs.json')
+    planned = [(run.variant, run.batch, run.seed) for run in experiment.runs]
+    assert [(record.variant, record.batch, record.seed) for record in records] == planned
+
+
+def test_tables_are_of_the_records(experiment: Experiment, repo: Path) -> None:
+    tables = experiment.all_tables(*read_records(repo / 'docs' / experiment.name / 'runs.json'))
+    assert tables + '\n' == experiment.read(repo, '{}/tables.md')
+
+
+def test_tables_of_the_page_are_among_them(experiment: Experiment, repo: Path) -> None:
+    rows = re.findall(r'^\|.*\|$', experiment.read(repo, '{}.md'), re.MULTILINE)
+    assert len(rows) > 10
+    assert set(rows) <= set(experiment.read(repo, '{}/tables.md').split('\n'))
+
+
+def test_pictures_and_files_of_the_page_are_there(experiment: Experiment, repo: Path) -> None:
+    files = re.findall(r'\]\((.*?)\)', experiment.read(repo, '{}.md'))
+    pictures = {f'{experiment.name}/{picture}.png' for picture in experiment.pictures}
+    assert {file for file in files if file.endswith('.png')} == pictures
+    assert all((repo / 'docs' / file).exists() for file in files)

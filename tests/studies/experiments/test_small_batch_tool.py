@@ -1,0 +1,95 @@
+"""studies/small_batch.py on trainings that are finished already."""
+
+import json
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from matplotlib.image import imread
+
+from studies.experiments import plan, records
+
+
+@pytest.fixture
+def run_small_batch(
+    repo: Path,
+    tmp_path: Path,
+    make_run: Callable,
+    finish: Callable,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., None]:
+    """A function that runs the tool, planned for runs that lie finished in ``tmp_path/work``."""
+    cases = [('bn', 2), ('sn', 2), ('sn', 1)]
+    runs = [make_run(norm, batch, seed) for norm, batch in cases for seed in (0, 1)]
+    for run in runs:
+        finish(run, tmp_path / 'work')
+    monkeypatch.setattr(plan, 'small_batch_runs', lambda: runs)
+    threads = torch.get_num_threads()
+
+    def run_tool(*arguments: str) -> None:
+        arguments = ('--out', tmp_path / 'out', '--work-dir', tmp_path / 'work', *arguments)
+        monkeypatch.setattr(sys, 'argv', ['small_batch.py', *map(str, arguments)])
+        runpy.run_module('studies.small_batch', run_name='__main__')
+
+    # The tool sets how a terminated one ends, which is no matter of the other tests.
+    monkeypatch.setattr('signal.signal', lambda *_: None)
+    yield run_tool
+    torch.set_num_threads(threads)
+
+
+def test_finished_runs_become_records_tables_and_pictures(
+    run_small_batch: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    run_small_batch('--jobs', '1')
+    out = tmp_path / 'out'
+    names = {'ap.png', 'ratios.png', 'runs.json', 'tables.md'}
+    assert {file.name for file in out.iterdir()} == names
+    data = json.loads((out / 'runs.json').read_text())
+    assert data['machine']['torch'] == torch.__version__
+    written, _ = records.read_records(out / 'runs.json')
+    assert [(r.variant, r.batch, r.seed) for r in written[:3]] == [
+        ('bn', 2, 0),
+        ('bn', 2, 1),
+        ('sn', 2, 0),
+    ]
+    page = (out / 'tables.md').read_text()
+    # All folders say the same: 0.25 and 0.5.
+    assert '| BN | 2 | 50.0 ± 0.0 | 75.0 ± 0.0 | 40.0 ± 0.0 | 50.0, 50.0 |' in page
+    assert '| SN | 1 | 25.0 ± 0.0 | 50.0 ± 0.0 |' in page
+    assert '| neck | 2 | 0.500 ± 0.000 | 0.250 ± 0.000 | 0.250 ± 0.000 |' in page
+    shown = capsys.readouterr().out
+    assert shown.startswith('6 of 6 runs are finished already.\n')
+    assert shown.endswith(page)
+    assert imread(out / 'ap.png').shape[2] == imread(out / 'ratios.png').shape[2] == 4
+
+
+@pytest.mark.parametrize('place', ['out', 'out/below'])
+def test_file_in_place_of_a_folder_is_one_sentence_before_any_training(
+    place: str,
+    run_small_batch: Callable[..., None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture,
+) -> None:
+    (tmp_path / 'out').write_text('kept')
+    with pytest.raises(SystemExit) as caught:
+        run_small_batch('--out', str(tmp_path / place))
+    assert caught.value.code == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f'error: {tmp_path / place} is no folder to write to (')
+    assert shown.err.count('\n') == 1
+    assert shown.out == ''
+    assert (tmp_path / 'out').read_text() == 'kept'
+
+
+def test_wrong_number_of_jobs_is_one_sentence_and_writes_nothing(
+    run_small_batch: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run_small_batch('--jobs', '0')
+    assert caught.value.code == 2
+    shown = capsys.readouterr()
+    assert shown.err == ('error: at least one training must run at a time, not 0: give --jobs 1.\n')
+    assert not (tmp_path / 'out').exists()
