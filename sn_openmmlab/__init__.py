@@ -8,9 +8,9 @@ weight initializer ``SNPretrained`` in its root registry, and with it in every t
 from importlib.util import find_spec
 
 from sn_openmmlab.layers.batch_average import update_bn
-from sn_openmmlab.layers.calibration import calibrate_switch_norm
-from sn_openmmlab.layers.conversion import convert_sync_switch_norm, revert_sync_switch_norm
-from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
+from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm, revert_sync_switch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 

@@ -22,7 +22,7 @@ from sn_openmmlab.checkpoints.plans.plan import Plan
 from sn_openmmlab.checkpoints.plans.resnet import SCOPES
 from sn_openmmlab.checkpoints.plans.segmenter import PREPROCESSING, plan_decoder, plan_encoder
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO
+from sn_openmmlab.layers.convert.from_batch_norm import BATCH_RATIO
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from sn_openmmlab.checkpoints.plans.plan import check_usable
 from sn_openmmlab.checkpoints.plans.resnet import SCOPES, Shape
 from sn_openmmlab.checkpoints.settings import TrainedSettings, advise_correction
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO
+from sn_openmmlab.layers.convert.from_batch_norm import BATCH_RATIO
 from sn_openmmlab.layers.names import NORMS
 from sn_openmmlab.layers.settings import MixSettings, mismatch, settings_of
 from sn_openmmlab.layers.switch_norm import SwitchNorm

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
-from sn_openmmlab.kernels.mixture import Mixture
+from sn_openmmlab.kernels.contract import Mixture
 from sn_openmmlab.kernels.plain.moments import statistics_dtype
 from sn_openmmlab.ops.autocast import without_autocast
 from sn_openmmlab.ops.backends import obstacle
 from sn_openmmlab.ops.batch import BatchMoments, average_gradients, count_samples, merge_ranks
-from sn_openmmlab.ops.plain import plain_switch_norm
+from sn_openmmlab.ops.expression import plain_switch_norm
 
 Moments = tuple[Tensor, Tensor]
 INPUTS = 7

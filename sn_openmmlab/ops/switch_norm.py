@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
-from sn_openmmlab.kernels.mixture import Mixture
+from sn_openmmlab.kernels.contract import Mixture
 from sn_openmmlab.ops.arguments import check_arguments
 from sn_openmmlab.ops.backends import choose_backend
 from sn_openmmlab.ops.batch import BatchMoments
+from sn_openmmlab.ops.expression import plain_switch_norm
 from sn_openmmlab.ops.fused import FusedSwitchNorm, Kernels, Settings
-from sn_openmmlab.ops.plain import plain_switch_norm
 
 
 def switch_norm(

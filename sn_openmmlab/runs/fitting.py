@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from sn_openmmlab.checkpoints.names import few
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.layers.calibration import calibrate_switch_norm
+from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 MOST_IMAGES = 96

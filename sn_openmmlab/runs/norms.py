@@ -12,7 +12,7 @@ from mmengine.runner import Runner
 from torch import nn
 
 from sn_openmmlab.analysis.norms import bare_name, describe_norms, norm_layers
-from sn_openmmlab.layers.conversion import convert_sync_switch_norm
+from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm
 from sn_openmmlab.layers.names import LAYERS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm

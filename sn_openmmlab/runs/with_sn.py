@@ -10,8 +10,8 @@ from torch import nn
 
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.arguments import check_eps, check_flag, check_momentum, check_scopes
-from sn_openmmlab.layers.conversion import convert_sync_switch_norm
-from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm
 from sn_openmmlab.layers.names import LAYERS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from sn_openmmlab.layers.arguments import check_choice
-from sn_openmmlab.layers.calibration import calibrate_switch_norm
-from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
+from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 
 # Of each colour, what the network's images are centred at and divided by.
 MEAN, STD = 127.0, 128.0

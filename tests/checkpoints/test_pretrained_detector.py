@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
-from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.runs.weights import check_start
 

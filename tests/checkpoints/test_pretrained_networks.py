@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.runs.config import read_config
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from sn_openmmlab.layers.conversion import convert_sync_switch_norm, revert_sync_switch_norm
-from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm, revert_sync_switch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 

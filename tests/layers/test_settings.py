@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from sn_openmmlab.layers.conversion import convert_sync_switch_norm
-from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm
 from sn_openmmlab.layers.settings import (
     MixSettings,
     mismatch,

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from sn_openmmlab.layers import sync_switch_norm
-from sn_openmmlab.layers.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 

@@ -19,7 +19,7 @@ from sn_openmmlab.checkpoints.plans.layouts import bare_names
 from sn_openmmlab.checkpoints.plans.plan import Plan, make_plan
 from sn_openmmlab.checkpoints.plans.resnet import SCOPES, Shape
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO, start_controls
+from sn_openmmlab.layers.convert.from_batch_norm import BATCH_RATIO, start_controls
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 _PARTS = (*VECTORS, 'num_batches_tracked')

@@ -16,7 +16,7 @@ ratios that add up to 1 only nearly then cost digits of a large common offset.
 import torch
 from torch import Tensor
 
-from sn_openmmlab.kernels.mixture import Mixture
+from sn_openmmlab.kernels.contract import Mixture
 
 Moments = tuple[Tensor, Tensor]
 

@@ -1,5 +1,5 @@
 """Kernels written in Triton, for CUDA.
 
-``layout.py`` chooses the tiles and ``launch.py`` starts the kernels; ``tiles.py``, ``merge.py`` and
-``scopes.py`` are what the kernels of ``passes.py`` and ``tables.py`` are made of.
+``tiles.py`` chooses the tiles and ``launch.py`` starts the kernels; ``addressing.py``, ``merge.py``
+and ``pooling.py`` are what the kernels of ``passes.py`` and ``tables.py`` are made of.
 """

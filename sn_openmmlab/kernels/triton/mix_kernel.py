@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from sn_openmmlab.kernels.triton.scopes import (
+from sn_openmmlab.kernels.triton.pooling import (
     importance_ratios,
     locate_channels,
     pick,

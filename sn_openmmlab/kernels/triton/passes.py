@@ -9,10 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sn_openmmlab.kernels.triton.launch import launch
-from sn_openmmlab.kernels.triton.layout import per_row, settle, visit
-from sn_openmmlab.kernels.triton.merge import merge_moments, merge_sums
-from sn_openmmlab.kernels.triton.tiles import (
+from sn_openmmlab.kernels.triton.addressing import (
     backwards,
     load_tile,
     locate,
@@ -20,6 +17,9 @@ from sn_openmmlab.kernels.triton.tiles import (
     place,
     store_tile,
 )
+from sn_openmmlab.kernels.triton.launch import launch
+from sn_openmmlab.kernels.triton.merge import merge_moments, merge_sums
+from sn_openmmlab.kernels.triton.tiles import per_row, settle, visit
 
 
 def instance_moments(x: Tensor, correction: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

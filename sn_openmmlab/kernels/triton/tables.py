@@ -9,7 +9,7 @@ large common offset.
 
 from torch import Tensor
 
-from sn_openmmlab.kernels.mixture import Mixture
+from sn_openmmlab.kernels.contract import Mixture
 from sn_openmmlab.kernels.triton.gradient_kernels import (
     channels_kernel,
     controls_kernel,
@@ -18,7 +18,7 @@ from sn_openmmlab.kernels.triton.gradient_kernels import (
 from sn_openmmlab.kernels.triton.launch import block, blocks, launch
 from sn_openmmlab.kernels.triton.merge import merge_moments, tile_of
 from sn_openmmlab.kernels.triton.mix_kernel import mix_kernel
-from sn_openmmlab.kernels.triton.scopes import MOST_SCOPES
+from sn_openmmlab.kernels.triton.pooling import MOST_SCOPES
 
 Moments = tuple[Tensor, Tensor]
 # Channels that a program has in registers at a time.

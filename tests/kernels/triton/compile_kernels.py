@@ -15,7 +15,7 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
-from sn_openmmlab.kernels.mixture import Mixture
+from sn_openmmlab.kernels.contract import Mixture
 from sn_openmmlab.kernels.triton import passes, tables
 from sn_openmmlab.ops.fused import FusedSwitchNorm, Kernels, Settings
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from sn_openmmlab.kernels.aten import passes, tables
-from sn_openmmlab.kernels.mixture import Mixture
+from sn_openmmlab.kernels.contract import Mixture
 from sn_openmmlab.ops.backends import use_backend
 from sn_openmmlab.ops.switch_norm import switch_norm
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sn_openmmlab.kernels.aten import passes as reference
-from sn_openmmlab.kernels.triton import layout, passes
+from sn_openmmlab.kernels.triton import passes, tiles
 
 UNIT = torch.finfo(torch.float32).eps
 CASES = [
@@ -145,7 +145,7 @@ def test_there_may_be_no_samples_and_no_positions(shape):
 def test_no_dense_tensor_is_copied(name, layouts):
     x = layouts[name](torch.randn(2, 3, 4, 5))
 
-    _, (visited, grads) = layout.visit(x, torch.ones(()).expand(x.shape))
+    _, (visited, grads) = tiles.visit(x, torch.ones(()).expand(x.shape))
 
     assert visited.data_ptr() == x.data_ptr()
     assert grads.untyped_storage().nbytes() == 4
@@ -160,6 +160,6 @@ def test_no_dense_tensor_is_copied(name, layouts):
     ],
 )
 def test_the_unit_divides_whatever_rows_start_at(shape, name, unit, layouts):
-    tiles, _ = layout.visit(layouts[name](torch.randn(shape)))
+    visit, _ = tiles.visit(layouts[name](torch.randn(shape)))
 
-    assert tiles.unit == unit
+    assert visit.unit == unit

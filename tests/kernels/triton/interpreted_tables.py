@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sn_openmmlab.kernels.aten import tables as reference
-from sn_openmmlab.kernels.mixture import Mixture
+from sn_openmmlab.kernels.contract import Mixture
 from sn_openmmlab.kernels.triton import merge, tables
 
 UNIT = torch.finfo(torch.float32).eps

@@ -6,7 +6,7 @@ from statistics import mean
 
 import pytest
 
-from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO
+from sn_openmmlab.layers.convert.from_batch_norm import BATCH_RATIO
 from studies.experiments import from_imagenet
 from studies.experiments.kept_knowledge import Kept, Start, kept_table
 from studies.experiments.records import Record, read_records

@@ -20,7 +20,7 @@ def calibrate_switch_norm(module: nn.Module, *inputs: Any) -> nn.Module:
     running statistics and its γ and β of before. So layers are fitted in order, each on what the
     fitted ones before it give.
 
-    Call it once, right after :func:`~sn_openmmlab.layers.from_batch_norm.convert_batch_norm`: a
+    Call it once, right after ``convert_batch_norm``: a
     second call would take the fitted γ and β for those of the BatchNorm. Left as they are: a layer
     without γ and β or without running statistics, a channel that does not vary in ``inputs``, and
     a layer that is called again, after its first call.

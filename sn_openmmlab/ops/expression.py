@@ -3,7 +3,7 @@
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
-from sn_openmmlab.kernels.mixture import Mixture
+from sn_openmmlab.kernels.contract import Mixture
 from sn_openmmlab.kernels.plain.mixing import normalize
 from sn_openmmlab.kernels.plain.moments import instance_moments, statistics_dtype
 from sn_openmmlab.kernels.plain.scopes import pool

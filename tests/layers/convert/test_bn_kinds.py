@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.utils.parametrize import register_parametrization
 
 from sn_openmmlab import SwitchNorm, SyncSwitchNorm, convert_batch_norm
-from sn_openmmlab.layers.bn_kinds import describe_left, reason_to_stay, sn_class
+from sn_openmmlab.layers.convert.bn_kinds import describe_left, reason_to_stay, sn_class
 
 
 class Negated(nn.BatchNorm2d):

@@ -7,10 +7,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.utils.parametrize import is_parametrized
 
+from sn_openmmlab.layers.convert.tally import class_name, tally
 from sn_openmmlab.layers.norm_act import SwitchNormAct, SyncSwitchNormAct
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
-from sn_openmmlab.layers.tally import class_name, tally
 
 _MODULE = ('torch.nn.modules.module', 'Module')
 _TORCHS = 'torch.nn.modules.batchnorm'

@@ -17,7 +17,7 @@ from sn_openmmlab.layers.arguments import (
     check_num_features,
     check_scopes,
 )
-from sn_openmmlab.layers.bn_kinds import describe_left, sn_class
+from sn_openmmlab.layers.convert.bn_kinds import describe_left, sn_class
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 BATCH_RATIO = 0.9

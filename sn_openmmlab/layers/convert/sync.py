@@ -6,10 +6,10 @@ from collections.abc import Collection
 from torch import nn
 from torch.distributed import ProcessGroup
 
+from sn_openmmlab.layers.convert.tally import class_name, tally
 from sn_openmmlab.layers.norm_act import SwitchNormAct, SyncSwitchNormAct
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm, check_process_group
-from sn_openmmlab.layers.tally import class_name, tally
 
 _SYNCED = {SwitchNorm: SyncSwitchNorm, SwitchNormAct: SyncSwitchNormAct}
 _REVERTED = {synced: plain for plain, synced in _SYNCED.items()}

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from sn_openmmlab.layers.tally import class_name, tally
+from sn_openmmlab.layers.convert.tally import class_name, tally
 
 
 class Outer:

@@ -1,0 +1,1 @@
+"""Conversions: BatchNorm into SN, its calibration, and SN into SyncSN and back."""
