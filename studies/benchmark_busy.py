@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from studies.benchmarks.busy import time_steps
-from studies.benchmarks.tables import busy_table
+from studies.presentation.benchmark_tables import busy_table
 from studies.presentation.machine import describe
 from tools import _sleeping_threads
 

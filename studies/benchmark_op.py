@@ -9,11 +9,11 @@ from pathlib import Path
 
 import torch
 
-from studies.benchmarks import tables
 from studies.benchmarks.cases import all_cases, measure
 from studies.benchmarks.chart import draw_growth
 from studies.benchmarks.growth import measure_growth
 from studies.benchmarks.timing import keep_freed_memory
+from studies.presentation import benchmark_tables as tables
 from studies.presentation.machine import describe
 
 ROUNDS = 7

@@ -12,8 +12,8 @@ import torch
 from sn_openmmlab.runs.command_line import exit_with_sentence
 from sn_openmmlab.runs.config import read_config
 from studies.benchmarks.steps import training_steps
-from studies.benchmarks.tables import step_table
 from studies.benchmarks.timing import time_in_turns
+from studies.presentation.benchmark_tables import step_table
 from studies.presentation.machine import describe
 
 CONFIG = 'configs/detection/faster_rcnn/faster-rcnn_r50_fpn_sn-all_1x_coco.py'

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import torch
 
-from studies.benchmarks import tables
 from studies.benchmarks.bandwidth import copy_bandwidth, with_bandwidth
 from studies.benchmarks.cases import all_cases, measure
 from studies.benchmarks.correctness import check_backend
 from studies.benchmarks.growth import measure_growth
+from studies.presentation import benchmark_tables as tables
 from studies.presentation.machine import describe
 
 ROUNDS = 20

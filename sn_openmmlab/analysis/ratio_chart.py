@@ -9,36 +9,46 @@ from matplotlib.figure import Figure
 from sn_openmmlab.analysis.importance import LayerRatios
 from sn_openmmlab.kernels.plain.scopes import SCOPES
 
-COLORS = {'in': '#4c78a8', 'gn': '#b279a2', 'ln': '#54a24b', 'bn': '#f58518'}
+# Of Okabe and Ito: colour-blind people can tell them apart.
+COLORS = {'in': '#0072b2', 'gn': '#cc79a7', 'ln': '#009e73', 'bn': '#e69f00'}
 
 
 def draw_ratio_chart(rows: Sequence[LayerRatios], file: str | Path) -> None:
-    """Draw one stacked bar per layer, the ratios of the means above those of the variances.
+    """Draw one stacked bar per layer, the ratios of the means beside those of the variances.
+
+    Dashed lines show equal ratios, from which a training starts, where all layers have as many
+    scopes.
 
     Raises:
         ValueError: there is no layer to draw.
     """
     if not rows:
         raise ValueError('the model has no SwitchNorm layer whose ratios could be drawn.')
-    figure = Figure(figsize=(max(8, 2 + 0.3 * len(rows)), 8), layout='constrained')
-    means, variances = figure.subplots(2, 1, sharex=True)
+    figure = Figure(figsize=(12, 1.2 + 0.22 * len(rows)), layout='constrained')
+    means, variances = figure.subplots(1, 2, sharey=True)
     _stack(means, rows, [row.mean for row in rows], 'ratio of the mean, $w_k$')
     _stack(variances, rows, [row.var for row in rows], "ratio of the variance, $w'_k$")
-    means.legend(ncols=len(SCOPES), loc='lower center', bbox_to_anchor=(0.5, 1.0), frameon=False)
-    variances.set_xticks(range(len(rows)), [row.name for row in rows], rotation=90, fontsize=7)
-    figure.savefig(file, dpi=130)
+    means.set_yticks(range(len(rows)), [row.name for row in rows], fontsize=9)
+    means.set_ylim(len(rows) - 0.4, -0.6)
+    handles, labels = means.get_legend_handles_labels()
+    figure.legend(handles, labels, loc='outside upper center', ncols=len(SCOPES), frameon=False)
+    figure.savefig(file, dpi=100)
 
 
 def _stack(
-    axes: Axes, rows: Sequence[LayerRatios], ratios: list[tuple[float, ...]], title: str
+    axes: Axes, rows: Sequence[LayerRatios], ratios: Sequence[tuple[float, ...]], title: str
 ) -> None:
-    bottom = [0.0] * len(rows)
+    left = [0.0] * len(rows)
     for scope in SCOPES:
-        heights = [
+        widths = [
             dict(zip(row.scopes, values, strict=True)).get(scope, 0.0)
             for row, values in zip(rows, ratios, strict=True)
         ]
-        if any(heights):
-            axes.bar(range(len(rows)), heights, 0.8, bottom, color=COLORS[scope], label=scope)
-        bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
-    axes.set(ylim=(0, 1), xlim=(-0.6, len(rows) - 0.4), ylabel=title)
+        if any(widths):
+            axes.barh(range(len(rows)), widths, 0.8, left, color=COLORS[scope], label=scope)
+        left = [start + width for start, width in zip(left, widths, strict=True)]
+    count = len(rows[0].scopes)
+    if all(len(row.scopes) == count for row in rows):
+        for i in range(1, count):
+            axes.axvline(i / count, color='white', linewidth=1, linestyle='--')
+    axes.set(xlim=(0, 1), title=title)

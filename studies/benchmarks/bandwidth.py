@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
+from studies.benchmarks.baselines import BASELINE, FUSED
 from studies.benchmarks.cases import DTYPES
-from studies.benchmarks.rivals import BASELINE, FUSED
 from studies.benchmarks.timing import time_in_turns
 
 # Full-size reads and writes: x twice and y forward; x and dy twice and dx backward.

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from studies.benchmarks.baselines import BASELINE, FUSED, forward, forward_backward, rivals
 from studies.benchmarks.memory import peak_bytes
-from studies.benchmarks.rivals import BASELINE, FUSED, forward, forward_backward, rivals
 from studies.benchmarks.timing import time_in_turns
 
 # The maps of a ResNet-50 on two images of 800 × 1216, and of heads on 512 and 1024 RoIs.

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from studies.benchmarks.rivals import BASELINE, FUSED
+from studies.benchmarks.baselines import BASELINE, FUSED
 
 
 def draw_growth(records: Sequence[dict[str, Any]], title: str, file: Path) -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
+from studies.benchmarks.baselines import BASELINE, FUSED, forward_backward, rivals
 from studies.benchmarks.cases import Case
-from studies.benchmarks.rivals import BASELINE, FUSED, forward_backward, rivals
 from studies.benchmarks.timing import time_in_turns
 
 # Two samples of 64 channels; the numbers of elements go from 10³ to 10⁸.

@@ -6,13 +6,13 @@ from typing import Any
 
 from mmengine.config import Config
 
-from studies.experiments.charts import draw_points
 from studies.experiments.digit_classifier import ensure_classifier
 from studies.experiments.folders import make_folder
 from studies.experiments.lock import locked
 from studies.experiments.plan import SEEDS, Run
 from studies.experiments.records import Record
-from studies.experiments.summary import AP, batch_ratio_table, by_case, start_table
+from studies.presentation.experiment_tables import AP, batch_ratio_table, by_case, start_table
+from studies.presentation.figures import draw_points
 
 BASE = 'configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py'
 RATIOS = (1 / 3, 0.6, 0.9, 1)

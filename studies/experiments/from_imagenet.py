@@ -7,12 +7,12 @@ from typing import Any
 
 from mmengine.config import Config
 
-from studies.experiments.charts import draw_points
 from studies.experiments.efficientnet_lite import MEAN, STAGES, STD
 from studies.experiments.folders import make_folder
 from studies.experiments.plan import SEEDS, Run
 from studies.experiments.records import Record
-from studies.experiments.summary import AP, batch_ratio_table, by_case, start_table
+from studies.presentation.experiment_tables import AP, batch_ratio_table, by_case, start_table
+from studies.presentation.figures import draw_points
 
 BASE = 'configs/detection/bccd/faster-rcnn_r18_fpn_sn-all_scratch_bccd.py'
 BATCH = 2

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
-from studies.benchmarks.tables import markdown
 from studies.experiments.efficientnet_lite import pretrained_network, read_images
+from studies.presentation.benchmark_tables import markdown
 
 FITTED_TO = 96
 _SCOPES = ('in', 'ln', 'bn')

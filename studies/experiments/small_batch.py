@@ -4,9 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from studies.experiments.charts import draw_ap, draw_ratios
 from studies.experiments.records import Record
-from studies.experiments.summary import AP, by_case, epoch_table, final_table, ratio_table
+from studies.presentation.experiment_tables import (
+    AP,
+    by_case,
+    epoch_table,
+    final_table,
+    ratio_table,
+)
+from studies.presentation.figures import draw_ap, draw_ratios
 
 METRICS = {'AP': AP, 'AP50': f'{AP}_50', 'AP75': f'{AP}_75'}
 PARTS = ('backbone', 'neck', 'bbox_head')

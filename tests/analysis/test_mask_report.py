@@ -1,4 +1,4 @@
-"""The report of a model with masks shows them, those of the truth and those predicted."""
+"""The report of a model with masks shows them, annotated and predicted."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,6 @@ import torch
 from matplotlib.image import imread
 from mmdet.registry import DATASETS, MODELS
 from mmdet.structures import DetDataSample
-from mmdet.visualization import DetLocalVisualizer
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmengine.structures import InstanceData
@@ -22,16 +21,16 @@ from sn_openmmlab.analysis.report import write_report
 WIDTH, HEIGHT = 128, 96
 # Two triangles with the same box: the halves of a square in the middle, below its two diagonals.
 BOX = (16, 16, 112, 80)
-TRUTH = [16, 80, 112, 80, 112, 16]
+GROUND_TRUTH = [16, 80, 112, 80, 112, 16]
 PREDICTED = [16, 80, 112, 80, 16, 16]
 # Places (x, y) in the box that one of the two covers alone.
-IN_TRUTH, IN_PREDICTED = (96, 48), (32, 48)
+IN_GROUND_TRUTH, IN_PREDICTED = (96, 48), (32, 48)
 RUN = '20260101_000000'
 
 
 @pytest.fixture
 def coco(tmp_path: Path) -> Path:
-    """A COCO data set of one blue image with the triangle of the truth."""
+    """A COCO data set of one blue image with the triangle of the ground truth."""
     folder = tmp_path / 'coco'
     folder.mkdir()
     blue = np.full((HEIGHT, WIDTH, 3), (255, 0, 0), np.uint8)
@@ -43,7 +42,7 @@ def coco(tmp_path: Path) -> Path:
         bbox=[16, 16, 96, 64],
         area=96 * 64 / 2,
         iscrowd=0,
-        segmentation=[TRUTH],
+        segmentation=[GROUND_TRUTH],
     )
     table = dict(
         images=[dict(id=1, file_name='blue.png', width=WIDTH, height=HEIGHT)],
@@ -76,22 +75,19 @@ def runner(coco: Path, repo: Path) -> Iterator[SimpleNamespace]:
             data_root=f'{coco}/',
             ann_file='val.json',
             data_prefix=dict(img=''),
-            metainfo=dict(classes=('x',), palette=[(255, 0, 0)]),
+            metainfo=dict(classes=('x',)),
         )
         dataset = DATASETS.build(config.val_dataloader.dataset)
-        visualizer = DetLocalVisualizer()
-        visualizer.dataset_meta = dataset.metainfo
         model = MODELS.build(config.model)
         yield SimpleNamespace(
             model=model,
             val_dataloader=SimpleNamespace(dataset=dataset),
-            visualizer=visualizer,
             load_checkpoint=lambda file: model.load_state_dict(torch.load(file)),
         )
 
 
 def write(runner: SimpleNamespace, folder: Path, predicted: InstanceData) -> list[np.ndarray]:
-    """Write a report in which the model predicts this; return the picture's two halves."""
+    """Write a report in which the model predicts this; return the picture's two panes."""
     (folder / RUN / 'vis_data').mkdir(parents=True)
     (folder / RUN / 'vis_data/scalars.json').write_text('{"coco/segm_mAP": 0.5, "step": 1}')
     (folder / RUN / 'vis_data/config.py').touch()
@@ -106,9 +102,13 @@ def write(runner: SimpleNamespace, folder: Path, predicted: InstanceData) -> lis
     runner.model.predict = predict
     write_report(runner, folder / 'epoch_1.pth', [folder / RUN], folder / 'report')
     picture = imread(folder / 'report/predictions.png')[..., :3]
-    rows, columns = np.nonzero(is_blue(picture))
-    pair = picture[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
-    return np.split(pair[:, : pair.shape[1] // 2 * 2], 2, axis=1)
+    # One image: its two panes fill the left half, with a white gap between them.
+    return [_crop(pane) for pane in np.split(picture[:, :600], 2, axis=1)]
+
+
+def _crop(pane: np.ndarray) -> np.ndarray:
+    rows, columns = np.nonzero(is_blue(pane))
+    return pane[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
 
 
 def is_blue(colors: np.ndarray) -> np.ndarray:
@@ -123,19 +123,19 @@ def at(half: np.ndarray, place: tuple[int, int]) -> np.ndarray:
 
 
 def assert_is_masked(color: np.ndarray) -> None:
-    """A mask is four parts of its class's red, which the visualizer shifts a little, on one."""
-    assert color == pytest.approx((0.8, 0, 0.2), abs=0.8 * 0.25 + 0.01)
+    """Assert that a colour is half the image's blue and half the orange #e69f00 of a mask."""
+    assert color == pytest.approx((0xE6 / 510, 0x9F / 510, 0.5), abs=0.02)
 
 
-def test_masks_are_drawn_in_truth_and_prediction(runner: SimpleNamespace, tmp_path: Path) -> None:
-    truth, prediction = write(runner, tmp_path, predict_triangles(1))
-    assert_is_masked(at(truth, IN_TRUTH))
-    assert is_blue(at(truth, IN_PREDICTED))
-    assert_is_masked(at(prediction, IN_PREDICTED))
-    assert is_blue(at(prediction, IN_TRUTH))
+def test_masks_are_drawn_in_both_panes(runner: SimpleNamespace, tmp_path: Path) -> None:
+    annotated, predicted = write(runner, tmp_path, predict_triangles(1))
+    assert_is_masked(at(annotated, IN_GROUND_TRUTH))
+    assert is_blue(at(annotated, IN_PREDICTED))
+    assert_is_masked(at(predicted, IN_PREDICTED))
+    assert is_blue(at(predicted, IN_GROUND_TRUTH))
 
 
 def test_image_without_predicted_masks_is_drawn(runner: SimpleNamespace, tmp_path: Path) -> None:
-    truth, prediction = write(runner, tmp_path, predict_triangles(0))
-    assert_is_masked(at(truth, IN_TRUTH))
-    assert is_blue(prediction).all()
+    annotated, predicted = write(runner, tmp_path, predict_triangles(0))
+    assert_is_masked(at(annotated, IN_GROUND_TRUTH))
+    assert is_blue(predicted).all()

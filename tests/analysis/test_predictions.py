@@ -1,21 +1,29 @@
 """The grid of predictions, drawn by stand-ins for the visualizers of the toolboxes."""
 
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 import cv2
 import numpy as np
 import pytest
+import torch
 from matplotlib.image import imread
-from mmengine.structures import BaseDataElement
+from mmengine.structures import BaseDataElement, InstanceData
 
+from sn_openmmlab.analysis.instances import COLORS
 from sn_openmmlab.analysis.predictions import draw_prediction_grid
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 
 
+class Data(list):
+    """A validation set, with the names of its classes."""
+
+    metainfo = MappingProxyType({'classes': ('a', 'b')})
+
+
 class Visualizer:
-    """Draws red for the truth and blue for the prediction, and keeps the prediction alone."""
+    """Draws red for the ground truth and blue for the prediction."""
 
     def add_datasample(
         self,
@@ -24,14 +32,9 @@ class Visualizer:
         data_sample: BaseDataElement,
         show: bool,
         out_file: str,
-        **options: float,
     ) -> None:
-        self.scores = options
         pair = np.concatenate([np.full_like(image, RED), np.full_like(image, BLUE)], 1)
         cv2.imwrite(out_file, pair[..., ::-1])
-
-    def get_image(self) -> np.ndarray:
-        return np.full((8, 8, 3), BLUE, np.uint8)
 
 
 class Model:
@@ -49,33 +52,44 @@ class Model:
 
 
 def fake_runner(count: int, visualizer: object, folder: Path, **fields: object) -> SimpleNamespace:
-    """A runner with a validation set of so many images."""
+    """Return a runner with a validation set of so many images."""
     file = folder / 'image.png'
     cv2.imwrite(str(file), np.zeros((40, 60, 3), np.uint8))
     sample = BaseDataElement(metainfo=dict(img_path=str(file)), **fields)
-    dataset = [dict(index=i, data_samples=sample) for i in range(count)]
+    dataset = Data(dict(index=i, data_samples=sample) for i in range(count))
     loader = SimpleNamespace(dataset=dataset)
     return SimpleNamespace(val_dataloader=loader, model=Model(), visualizer=visualizer)
 
 
+def rgb(color: str) -> tuple[int, ...]:
+    """Return a color such as ``#e69f00`` as its three numbers."""
+    return tuple(bytes.fromhex(color[1:]))
+
+
 def share(picture: np.ndarray, color: tuple) -> float:
-    """How much of a picture has a color."""
+    """Return the share of a picture that has a color."""
     return float((np.abs(picture[..., :3] - np.array(color) / 255) < 0.02).all(-1).mean())
 
 
-def test_truth_stands_beside_the_prediction(tmp_path: Path) -> None:
+def test_ground_truth_stands_beside_the_prediction(tmp_path: Path) -> None:
     runner = fake_runner(2, Visualizer(), tmp_path, pred_sem_seg=BaseDataElement())
     draw_prediction_grid(runner, tmp_path / 'grid.png')
     picture = imread(tmp_path / 'grid.png')
     assert share(picture, RED) == pytest.approx(share(picture, BLUE), rel=0.05)
     assert share(picture, RED) > 0.2
-    assert runner.visualizer.scores == {}
 
 
 def test_detections_below_the_score_are_left_out(tmp_path: Path) -> None:
-    runner = fake_runner(1, Visualizer(), tmp_path, pred_instances=BaseDataElement())
+    detected = InstanceData(
+        bboxes=torch.tensor([[5.0, 5, 25, 35], [35, 5, 55, 35]]),
+        labels=torch.tensor([0, 1]),
+        scores=torch.tensor([0.9, 0.2]),
+    )
+    runner = fake_runner(1, Visualizer(), tmp_path, pred_instances=detected)
     draw_prediction_grid(runner, tmp_path / 'grid.png', score=0.25)
-    assert runner.visualizer.scores == {'pred_score_thr': 0.25}
+    drawn = imread(tmp_path / 'grid.png')
+    assert share(drawn, rgb(COLORS[0])) > 0
+    assert share(drawn, rgb(COLORS[1])) == 0
 
 
 @pytest.mark.parametrize(
@@ -93,4 +107,4 @@ def test_images_are_spread_over_the_data(
     runner = fake_runner(images, Visualizer(), tmp_path)
     draw_prediction_grid(runner, tmp_path / 'grid.png', count=count)
     assert runner.model.seen == seen
-    assert imread(tmp_path / 'grid.png').shape == (int(2.9 * rows * 110), 14 * 110, 4)
+    assert imread(tmp_path / 'grid.png').shape == (250 * rows, 1200, 4)

@@ -9,11 +9,9 @@ from matplotlib.image import imread
 from sn_openmmlab.analysis.importance import LayerRatios
 from sn_openmmlab.analysis.ratio_chart import COLORS, draw_ratio_chart
 
-DPI = 130
-
 
 def same_color(picture: np.ndarray, scope: str) -> np.ndarray:
-    """Where a picture has the color of a scope, as a table of booleans."""
+    """Return where a picture has the color of a scope, as a table of booleans."""
     color = [int(COLORS[scope][i : i + 2], 16) for i in (1, 3, 5)]
     pixels = np.rint(picture[..., :3] * 255)
     return (np.abs(pixels - color) <= 2).all(-1)
@@ -25,12 +23,13 @@ def draw(rows: list[LayerRatios], folder: Path) -> np.ndarray:
 
 
 def bars(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A column of pixels of the only bar, left of the legend: of the means, of the variances."""
-    height = picture.shape[0]
+    """Return a row of pixels of the only bar, below the legend: of the means, of the variances."""
+    width = picture.shape[1]
     colored = np.any([same_color(picture, scope) for scope in COLORS], axis=0)
-    left = int(np.flatnonzero(colored.sum(0) > height // 2).min())
-    column = picture[:, [left + 10]]
-    return column[: height // 2], column[height // 2 :]
+    top = int(np.flatnonzero(colored.sum(1) > width // 2).min())
+    row = picture[[top + 3]]
+    half = width // 2 + int(np.flatnonzero(~colored[top + 3, width // 2 :]).min())
+    return row[:, :half], row[:, half:]
 
 
 @pytest.mark.parametrize(
@@ -56,8 +55,8 @@ def test_bar_shows_the_ratios_in_the_colors_of_the_scopes(
 def test_scopes_stack_in_one_order_whatever_the_layer_says(tmp_path: Path) -> None:
     picture = draw([LayerRatios('layer', ('bn', 'in'), (0.5, 0.5), (0.5, 0.5))], tmp_path)
     for bar in bars(picture):
-        heights = {scope: np.flatnonzero(same_color(bar, scope)).mean() for scope in ('in', 'bn')}
-        assert heights['in'] > heights['bn'], 'the first scope lies at the bottom'
+        places = {scope: np.flatnonzero(same_color(bar, scope)).mean() for scope in ('in', 'bn')}
+        assert places['in'] < places['bn'], 'the first scope is on the left'
 
 
 def test_layers_of_different_scopes_share_a_chart(tmp_path: Path) -> None:
@@ -72,13 +71,13 @@ def test_layers_of_different_scopes_share_a_chart(tmp_path: Path) -> None:
     assert counts['ln'] == pytest.approx(counts['in'] + counts['bn'], rel=0.05)
 
 
-@pytest.mark.parametrize(('layers', 'inches'), [(1, 8), (20, 8), (65, 21.5)])
-def test_chart_widens_with_the_layers(layers: int, inches: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize(('layers', 'pixels'), [(1, 142), (20, 560), (65, 1550)])
+def test_chart_grows_with_the_layers(layers: int, pixels: int, tmp_path: Path) -> None:
     rows = [
         LayerRatios(f'backbone.layer{i}.norm', ('in', 'ln'), (0.9, 0.1), (0.1, 0.9))
         for i in range(layers)
     ]
-    assert draw(rows, tmp_path).shape == (8 * DPI, inches * DPI, 4)
+    assert draw(rows, tmp_path).shape == (pixels, 1200, 4)
 
 
 def test_chart_of_no_layers_is_an_error(tmp_path: Path) -> None:

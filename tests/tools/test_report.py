@@ -71,7 +71,7 @@ def test_report_has_everything(
         )
 
     predictions = imread(report / 'predictions.png')
-    assert predictions.shape == (int(2.9 * rows * 110), 14 * 110, 4)
+    assert predictions.shape == (250 * rows, 1200, 4)
     assert predictions[..., :3].std() > 0.1
 
 

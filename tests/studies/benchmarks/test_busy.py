@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from studies.benchmarks.busy import STEPS_PER_TURN, time_steps
-from studies.benchmarks.tables import busy_table
+from studies.presentation.benchmark_tables import busy_table
 
 # Answers with which of all answers this is, and leaves a note of it.
 STEPPER = """

@@ -11,8 +11,8 @@ from mmengine.config import Config
 
 from sn_openmmlab.runs.config import read_config
 from studies.experiments import from_batch_norm
-from studies.experiments.charts import draw_points
 from studies.experiments.records import Record
+from studies.presentation.figures import draw_points
 
 
 @pytest.fixture(scope='module')

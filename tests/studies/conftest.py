@@ -1,4 +1,4 @@
-"""Work folders of runs made by hand, with a model small enough to know its ratios."""
+"""A small demo data set, and work folders of runs with a model whose ratios are known."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +10,7 @@ from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 
 from sn_openmmlab.layers.switch_norm import SwitchNorm
+from studies.demo.dataset import DemoParameters, make_demo_data
 from studies.experiments.plan import Run
 from studies.experiments.records import Record
 
@@ -39,7 +40,7 @@ class FourLayers(nn.Module):
         self.roi_head = nn.ModuleDict({'bbox_head': layer(2)})
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def four_layers() -> Iterator[None]:
     MODELS.register_module(module=FourLayers)
     yield
@@ -48,7 +49,7 @@ def four_layers() -> Iterator[None]:
 
 
 @pytest.fixture
-def make_run(tmp_path: Path) -> Callable[..., Run]:
+def make_run(four_layers: None, tmp_path: Path) -> Callable[..., Run]:
     """A function (variant, batch, seed) -> a run of a config with the last two as its options."""
     (tmp_path / 'configs').mkdir()
 
@@ -87,7 +88,9 @@ def write_trained_config() -> Callable[[Run, Path], None]:
 
 
 @pytest.fixture
-def finish(write_trained_config: Callable[[Run, Path], None]) -> Callable[[Run, Path], Path]:
+def finish(
+    four_layers: None, write_trained_config: Callable[[Run, Path], None]
+) -> Callable[[Run, Path], Path]:
     """A function (run, work_dir) that makes the work folder of a training of two epochs."""
 
     def make(run: Run, work_dir: Path) -> Path:
@@ -129,3 +132,11 @@ def make_record() -> Callable[..., Record]:
         return Record(variant, batch, seed, metrics, {part: ratios for part in parts})
 
     return make
+
+
+@pytest.fixture(scope='session')
+def demo_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo data of six train and three val images."""
+    root = tmp_path_factory.mktemp('shared') / 'demo'
+    make_demo_data(root, DemoParameters(train=6, val=3, seed=3))
+    return root

@@ -5,7 +5,7 @@ from math import exp, log
 from statistics import median
 from typing import Any
 
-from studies.benchmarks.rivals import BASELINE, CHAIN, FUSED
+from studies.benchmarks.baselines import BASELINE, CHAIN, FUSED
 
 Records = Sequence[dict[str, Any]]
 

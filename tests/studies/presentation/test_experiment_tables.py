@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from studies.experiments import summary
 from studies.experiments.records import Record
+from studies.presentation import experiment_tables as summary
 
 
 @pytest.fixture

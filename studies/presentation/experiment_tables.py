@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean, stdev
 
-from studies.benchmarks.tables import markdown
 from studies.experiments.records import Record
+from studies.presentation.benchmark_tables import markdown
 
 AP = 'coco/bbox_mAP'
 

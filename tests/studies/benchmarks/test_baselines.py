@@ -3,7 +3,7 @@
 import torch
 
 from sn_openmmlab.layers.switch_norm import SwitchNorm
-from studies.benchmarks.rivals import (
+from studies.benchmarks.baselines import (
     ChainSwitchNorm,
     forward,
     forward_backward,

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from sn_openmmlab.analysis.ratio_chart import COLORS
 from studies.experiments.records import Record
-from studies.experiments.summary import AP
+from studies.presentation.experiment_tables import AP
 
 
 def draw_ap(groups: Mapping[str, Sequence[Record]], title: str, file: Path) -> None:

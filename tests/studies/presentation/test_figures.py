@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from sn_openmmlab.analysis.ratio_chart import COLORS
-from studies.experiments.charts import draw_ap, draw_ratios
+from studies.presentation.figures import draw_ap, draw_ratios
 
 FIRST, SECOND = '#1f77b4', '#ff7f0e'
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from studies.benchmarks import bandwidth, cases, correctness, growth, rivals
+from studies.benchmarks import bandwidth, baselines, cases, correctness, growth
 from studies.benchmarks.cases import Case, all_cases, measure
 from studies.benchmarks.correctness import QUANTITIES, check_backend
 from studies.benchmarks.growth import measure_growth
@@ -16,7 +16,7 @@ def without_compiled(monkeypatch):
     """The rivals but the compiled one, which takes long to start."""
 
     def some(channels, x):
-        return {k: v for k, v in rivals.rivals(channels, x).items() if k != 'SN compiled'}
+        return {k: v for k, v in baselines.rivals(channels, x).items() if k != 'SN compiled'}
 
     for module in (cases, growth):
         monkeypatch.setattr(module, 'rivals', some)

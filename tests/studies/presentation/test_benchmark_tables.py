@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from studies.benchmarks import tables
+from studies.presentation import benchmark_tables as tables
 
 CASE = {'shape': [2, 3, 4, 5], 'format': 'NCHW', 'dtype': 'float32', 'what': 'forward'}
 TIMES = {'BN': 2.0, 'GN': 1.0, 'SN plain': 20.0, 'SN fused': 4.0}

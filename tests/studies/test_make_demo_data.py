@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope='module')
