@@ -12,7 +12,9 @@ QUICKSTART_MASK := configs/demo/mask-rcnn_r18_fpn_sn-all_digits.py
 QUICKSTART_SEG := configs/demo/deeplab_r18b-d8_sn_digits.py
 
 .DEFAULT_GOAL := help
-.PHONY: help env data quickstart quickstart-mask quickstart-seg test test-slow benchmark experiment experiment-from-bn experiment-from-imagenet lint format
+.PHONY: help env data quickstart quickstart-mask quickstart-seg test test-slow coverage \
+	benchmark experiment experiment-from-bn experiment-from-imagenet \
+	lint format docs docs-serve dist
 
 help: ## list the targets
 	@echo "make TARGET [STACK=onedl|openmmlab] [PYTHON=python3]"
@@ -42,6 +44,10 @@ test: env ## run the tests
 test-slow: env ## run the slow tests
 	$(PY) -m pytest -q -m slow
 
+coverage: env ## run the tests and report which lines they reach, also in coverage.xml
+	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n logical --maxprocesses 4 --dist loadfile \
+		--cov --cov-report=term --cov-report=xml
+
 benchmark: env ## time the layer and a training step on this CPU, into docs/speed
 	$(PY) -m studies.benchmark_op --out docs/speed
 	$(PY) -m studies.benchmark_step --out docs/speed
@@ -57,10 +63,21 @@ experiment-from-imagenet: env ## start SN from ImageNet weights on photographs (
 	$(PY) -m studies.kept_knowledge data/raccoon/images --out docs/from_imagenet
 	$(PY) -m studies.from_imagenet --out docs/from_imagenet --work-dir work_dirs/from_imagenet
 
-lint: env ## check code style and format
+lint: env ## check code style, format, spelling and types
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(PY) -m codespell_lib
+	$(PY) -m mypy
 
 format: env ## fix code style and format
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
+
+docs: env ## build the site in site/; a broken link or reference is an error
+	$(PY) -m mkdocs build --strict
+
+docs-serve: env ## show the site on this machine, rebuilt when a page changes
+	$(PY) -m mkdocs serve
+
+dist: env ## build the sdist and the wheel in dist/
+	$(PY) -m build --no-isolation
