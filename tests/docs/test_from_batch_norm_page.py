@@ -13,7 +13,7 @@ RATIOS = ('sn-0.33', 'sn-0.60', 'sn-0.90', 'sn-1.00')
 @pytest.fixture(scope='module')
 def prose(repo: Path) -> str:
     """The page with its lines joined."""
-    return ' '.join((repo / 'docs/from_batch_norm.md').read_text().split())
+    return ' '.join((repo / 'docs/guides/from_batch_norm.md').read_text().split())
 
 
 @pytest.fixture(scope='module')

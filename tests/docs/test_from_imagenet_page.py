@@ -14,7 +14,7 @@ from studies.experiments.records import Record, read_records
 
 @pytest.fixture(scope='module')
 def page(repo: Path) -> str:
-    return (repo / 'docs/from_imagenet.md').read_text()
+    return (repo / 'docs/results/from_imagenet.md').read_text()
 
 
 @pytest.fixture(scope='module')
@@ -132,7 +132,7 @@ def test_what_the_page_says_of_the_ratios(records: list[Record]) -> None:
 
 def test_what_other_pages_say(repo: Path, kept: dict, ap: dict) -> None:
     assert BATCH_RATIO == 0.9
-    pages = ' '.join((repo / 'docs/from_batch_norm.md').read_text().split())
+    pages = ' '.join((repo / 'docs/guides/from_batch_norm.md').read_text().split())
     default, fitted, near = (
         f'{100 * kept[start].agreement:.0f} %' for start in (at(0.9), at(0.9, True), at(0.99))
     )

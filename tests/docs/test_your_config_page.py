@@ -1,4 +1,4 @@
-"""The lines of docs/your_config.md and of the README do to a config what the pages say."""
+"""The lines of docs/guides/your_config.md and of the README do to a config what the pages say."""
 
 import re
 from collections import Counter
@@ -43,7 +43,7 @@ def _kinds(model: nn.Module) -> Counter:
 
 
 def test_segmenter_of_the_page(repo: Path, build: Callable) -> None:
-    top, parts, with_sn, frozen = _blocks(repo / 'docs/your_config.md')
+    top, parts, with_sn, frozen = _blocks(repo / 'docs/guides/your_config.md')
     top = top.partition('\n')[2]
     base = ('mmseg', '_base_/models/fcn_r50-d8.py')
     assert _kinds(build(*base, top)) == {'SyncBN': FCN}

@@ -1,4 +1,4 @@
-"""The config of docs/custom_dataset.md does what the page says, and so do its mistakes."""
+"""The config of docs/guides/own_boxes.md does what the page says, and so do its mistakes."""
 
 import json
 import re

@@ -13,7 +13,7 @@ from sn_openmmlab.runs.config import read_config
 
 @pytest.fixture(scope='session')
 def page(repo: Path) -> str:
-    return (repo / 'docs/model_zoo.md').read_text()
+    return (repo / 'docs/guides/weights.md').read_text()
 
 
 def test_files_and_layouts_are_there(page: str, repo: Path) -> None:

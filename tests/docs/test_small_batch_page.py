@@ -11,7 +11,7 @@ from studies.experiments.records import Record, read_records
 @pytest.fixture(scope='module')
 def prose(repo: Path) -> str:
     """The page with its lines joined."""
-    return ' '.join((repo / 'docs/small_batch.md').read_text().split())
+    return ' '.join((repo / 'docs/results/small_batch.md').read_text().split())
 
 
 @pytest.fixture(scope='module')
