@@ -1,4 +1,4 @@
-"""What the page on small batches says in words is what the committed records say."""
+"""The prose on small batches agrees with the committed records."""
 
 from pathlib import Path
 from statistics import mean, stdev
