@@ -22,7 +22,8 @@ def test_files_and_layouts_are_there(page: str, repo: Path) -> None:
     for link in links:
         assert (repo / 'docs/guides' / link).exists(), link
     # 'toolbox' is the layout of files that are converted already.
-    assert {layout.name for layout in LAYOUTS} - {'toolbox'} < set(re.findall(r'(?<!`)`([^`\n]+)`(?!`)', page))
+    named = set(re.findall(r'(?<!`)`([^`\n]+)`(?!`)', page))
+    assert {layout.name for layout in LAYOUTS} - {'toolbox'} < named
 
 
 def test_config_of_the_command_has_the_authors_variance(page: str, repo: Path) -> None:
