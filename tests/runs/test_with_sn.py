@@ -83,7 +83,7 @@ def test_model_that_ignores_norm_cfg_is_converted(name: str, repo: Path) -> None
     named = copy.deepcopy(config.model)
     _name_sn(named)
     deaf = len(_layers(MODELS.build(named), _BatchNorm))
-    page = (repo / 'docs/your_config.md').read_text()
+    page = (repo / 'docs/guides/your_config.md').read_text()
     assert f'\n| {name} | {deaf} of {len(_layers(plain, _BatchNorm))} |\n' in page
 
     convert_norms(config)

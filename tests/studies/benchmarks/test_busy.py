@@ -79,4 +79,4 @@ def test_the_stepper_answers_with_the_milliseconds_of_each_step(repo, tool_env):
 
 def test_page_shows_the_table_of_the_record(repo: Path) -> None:
     record = json.loads((repo / 'docs/speed/busy.json').read_text())
-    assert busy_table(record) in (repo / 'docs/speed.md').read_text()
+    assert busy_table(record) in (repo / 'docs/results/speed.md').read_text()

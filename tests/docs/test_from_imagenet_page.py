@@ -1,4 +1,4 @@
-"""What the page on ImageNet weights says in words is what the committed records say."""
+"""The prose on starts from ImageNet weights agrees with the committed records."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from studies.experiments.records import Record, read_records
 
 @pytest.fixture(scope='module')
 def page(repo: Path) -> str:
-    return (repo / 'docs/from_imagenet.md').read_text()
+    return (repo / 'docs/results/from_imagenet.md').read_text()
 
 
 @pytest.fixture(scope='module')
@@ -132,16 +132,16 @@ def test_what_the_page_says_of_the_ratios(records: list[Record]) -> None:
 
 def test_what_other_pages_say(repo: Path, kept: dict, ap: dict) -> None:
     assert BATCH_RATIO == 0.9
-    pages = ' '.join((repo / 'docs/from_batch_norm.md').read_text().split())
+    pages = ' '.join((repo / 'docs/guides/from_batch_norm.md').read_text().split())
     default, fitted, near = (
         f'{100 * kept[start].agreement:.0f} %' for start in (at(0.9), at(0.9, True), at(0.99))
     )
     assert f'on {default} of new photographs, with fitted layers on {fitted}' in pages
     assert f'0.99 keeps it on {near}' in pages
-    readme = (repo / 'README.md').read_text()
-    assert f'`bn` start at a ratio of {BATCH_RATIO}' in readme
+    config = (repo / 'docs/guides/your_config.md').read_text()
+    assert f'starts `bn` at a ratio of {BATCH_RATIO}' in config
     frozen, low, high, bn = (
         f'{mean(ap[f"raccoon-{start}"]):.1f}' for start in ('frozen-bn', 'sn-0.90', 'sn-0.99', 'bn')
     )
     said = f'{frozen} with frozen BN, {low} with SN from 0.9, {high} from 0.99, {bn} with BN'
-    assert said in readme
+    assert said in (repo / 'docs/results/index.md').read_text()

@@ -1,4 +1,4 @@
-"""What the page on the authors' checkpoints names is there and works."""
+"""The files, layouts and config of the page on the authors' weights exist and work."""
 
 import re
 from pathlib import Path
@@ -13,16 +13,17 @@ from sn_openmmlab.runs.config import read_config
 
 @pytest.fixture(scope='session')
 def page(repo: Path) -> str:
-    return (repo / 'docs/model_zoo.md').read_text()
+    return (repo / 'docs/guides/weights.md').read_text()
 
 
 def test_files_and_layouts_are_there(page: str, repo: Path) -> None:
-    links = re.findall(r'\]\((\.\./[^)#]+)\)', page)
+    links = re.findall(r'\]\((\.\./\.\./[^)#]+)\)', page)
     assert len(links) >= 4
     for link in links:
-        assert (repo / 'docs' / link).exists(), link
-    # The other two are a whole segmenter and what is converted already.
-    assert {layout.name for layout in LAYOUTS} - {'toolbox'} < set(re.findall('`([^`]+)`', page))
+        assert (repo / 'docs/guides' / link).exists(), link
+    # 'toolbox' is the layout of files that are converted already.
+    named = set(re.findall(r'(?<!`)`([^`\n]+)`(?!`)', page))
+    assert {layout.name for layout in LAYOUTS} - {'toolbox'} < named
 
 
 def test_config_of_the_command_has_the_authors_variance(page: str, repo: Path) -> None:

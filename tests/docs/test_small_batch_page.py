@@ -1,4 +1,4 @@
-"""What the page on small batches says in words is what the committed records say."""
+"""The prose on small batches agrees with the committed records."""
 
 from pathlib import Path
 from statistics import mean, stdev
@@ -11,7 +11,7 @@ from studies.experiments.records import Record, read_records
 @pytest.fixture(scope='module')
 def prose(repo: Path) -> str:
     """The page with its lines joined."""
-    return ' '.join((repo / 'docs/small_batch.md').read_text().split())
+    return ' '.join((repo / 'docs/results/small_batch.md').read_text().split())
 
 
 @pytest.fixture(scope='module')

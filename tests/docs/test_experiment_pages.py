@@ -1,4 +1,4 @@
-"""The committed tables and pages of each experiment are of its committed records."""
+"""The tables and pages of each experiment agree with its committed records."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from studies.experiments.records import read_records
 
 
 class Experiment(NamedTuple):
-    """What belongs to docs/NAME and docs/NAME.md."""
+    """An experiment whose records are in docs/NAME and whose page is docs/results/NAME.md."""
 
     name: str
     runs: list[Run]
@@ -53,13 +53,13 @@ def test_tables_are_of_the_records(experiment: Experiment, repo: Path) -> None:
 
 
 def test_tables_of_the_page_are_among_them(experiment: Experiment, repo: Path) -> None:
-    rows = re.findall(r'^\|.*\|$', experiment.read(repo, '{}.md'), re.MULTILINE)
+    rows = re.findall(r'^\|.*\|$', experiment.read(repo, 'results/{}.md'), re.MULTILINE)
     assert len(rows) > 10
     assert set(rows) <= set(experiment.read(repo, '{}/tables.md').split('\n'))
 
 
 def test_pictures_and_files_of_the_page_are_there(experiment: Experiment, repo: Path) -> None:
-    files = re.findall(r'\]\((.*?)\)', experiment.read(repo, '{}.md'))
-    pictures = {f'{experiment.name}/{picture}.png' for picture in experiment.pictures}
+    files = re.findall(r'\]\((.*?)\)', experiment.read(repo, 'results/{}.md'))
+    pictures = {f'../{experiment.name}/{picture}.png' for picture in experiment.pictures}
     assert {file for file in files if file.endswith('.png')} == pictures
-    assert all((repo / 'docs' / file).exists() for file in files)
+    assert all((repo / 'docs/results' / file.partition('#')[0]).exists() for file in files)

@@ -1,4 +1,4 @@
-"""The lines of docs/your_config.md and of the README do to a config what the pages say."""
+"""The lines of docs/guides/your_config.md change a config as the page says."""
 
 import re
 from collections import Counter
@@ -13,7 +13,6 @@ from torch import nn
 
 from sn_openmmlab import SwitchNorm
 from sn_openmmlab.analysis.norms import norm_layers
-from sn_openmmlab.runs import norms
 
 # Norms of MMSegmentation's FCN: three in the stem, three in each of 16 blocks, four on shortcuts;
 # three and one in the heads.
@@ -43,7 +42,7 @@ def _kinds(model: nn.Module) -> Counter:
 
 
 def test_segmenter_of_the_page(repo: Path, build: Callable) -> None:
-    top, parts, with_sn, frozen = _blocks(repo / 'docs/your_config.md')
+    _, top, parts, with_sn, frozen, _ = _blocks(repo / 'docs/guides/your_config.md')
     top = top.partition('\n')[2]
     base = ('mmseg', '_base_/models/fcn_r50-d8.py')
     assert _kinds(build(*base, top)) == {'SyncBN': FCN}
@@ -52,20 +51,6 @@ def test_segmenter_of_the_page(repo: Path, build: Callable) -> None:
     model = build(*base, top, frozen, parts).train()
     assert not any(p.requires_grad for layer in _norms(model) for p in layer.parameters())
     assert not any(layer.training for layer in _norms(model))
-
-
-def test_examples_of_the_readme(
-    repo: Path, build: Callable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    detector, segmenter, _ = _blocks(repo / 'README.md')
-    model = build('mmdet', 'faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py', detector)
-    # The backbone 53, FPN two a level, the box head four.
-    assert _kinds(model) == {'SN': 53 + 2 * 4 + 4}
-    monkeypatch.setattr(norms, 'print_log', lambda text, **_: pytest.fail(text))
-    norms.warn_of_norm_eval(model.train())
-    imports = '\n'.join(detector.splitlines()[:2])
-    model = build('mmseg', '_base_/models/fcn_r50-d8.py', imports, segmenter)
-    assert _kinds(model) == {'SN': FCN}
 
 
 def _norms(model: nn.Module) -> list[SwitchNorm]:

@@ -1,4 +1,4 @@
-"""What the page on starts from BatchNorm says in words is what the committed records say."""
+"""The prose on starts from a BatchNorm classifier agrees with the committed records."""
 
 from pathlib import Path
 from statistics import mean, stdev
@@ -13,7 +13,7 @@ RATIOS = ('sn-0.33', 'sn-0.60', 'sn-0.90', 'sn-1.00')
 @pytest.fixture(scope='module')
 def prose(repo: Path) -> str:
     """The page with its lines joined."""
-    return ' '.join((repo / 'docs/from_batch_norm.md').read_text().split())
+    return ' '.join((repo / 'docs/results/from_batch_norm.md').read_text().split())
 
 
 @pytest.fixture(scope='module')
@@ -30,11 +30,11 @@ def ap(records: list[Record]) -> dict[str, list[float]]:
     return found
 
 
-def test_what_the_readme_says(repo: Path, ap: dict) -> None:
-    readme = (repo / 'README.md').read_text()
+def test_overview_of_the_results(repo: Path, ap: dict) -> None:
+    page = (repo / 'docs/results/index.md').read_text()
     ours, scratch, frozen = (mean(ap[f'{v}-long']) for v in ('sn-0.90', 'scratch', 'frozen-bn'))
-    assert f'box AP {ours:.1f} with SN from a BN classifier, {scratch:.1f} with SN from' in readme
-    assert f'{frozen:.1f} with that BN frozen' in readme
+    assert f'box AP {ours:.1f} with SN from a BN classifier, {scratch:.1f} with SN from' in page
+    assert f'{frozen:.1f} with that BN frozen' in page
 
 
 def test_what_the_page_says_of_starts(prose: str, ap: dict) -> None:
