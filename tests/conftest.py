@@ -6,6 +6,7 @@ import math
 import os
 import socket
 import subprocess
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from processes import CAN_FORK, LIMIT, Job, WarmProcess, run_anew
+from toolbox_caches import find_configs_once
 
 WIDTH, HEIGHT = 96, 64
 
@@ -156,6 +158,18 @@ def no_network() -> Iterator[None]:
         for name, value in NO_NETWORK.items():
             patch.setenv(name, value)
         yield
+
+
+@pytest.fixture(scope='session', autouse=True)
+def configs_found_once() -> None:
+    """Find each config of a toolbox once, where any test works with mmengine."""
+    if 'mmengine' in sys.modules:
+        find_configs_once()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests that start tools first: at the end, one worker would be left with them."""
+    items.sort(key=lambda item: Path(__file__).parent / 'tools' not in item.path.parents)
 
 
 @pytest.fixture(scope='session')

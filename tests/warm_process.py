@@ -13,6 +13,8 @@ import signal
 import sys
 from contextlib import suppress
 
+from toolbox_caches import find_configs_once, format_configs_once
+
 # What every training and evaluation imports from outside this repository.
 IMPORTS = (
     'torch._dynamo',
@@ -32,6 +34,7 @@ def main() -> None:
     for name in IMPORTS:
         with suppress(ImportError):
             importlib.import_module(name)
+    find_configs_once()
     format_configs_once()
     sys.stdout.flush()
     for line in sys.stdin:
@@ -43,21 +46,6 @@ def main() -> None:
                 return run(**process)
         codes = [os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]) for fork in forks]
         print(json.dumps(codes), file=answers, flush=True)
-
-
-def format_configs_once() -> None:
-    """Have a training format its config once, not each of the five times that it writes it."""
-    with suppress(ImportError):
-        from yapf.yapflib import yapf_api
-
-        format_code, formatted = yapf_api.FormatCode, {}
-
-        def remember(text: str, **options: object) -> tuple[str, bool]:
-            if text not in formatted:
-                formatted[text] = format_code(text, **options)
-            return formatted[text]
-
-        yapf_api.FormatCode = remember
 
 
 def run(
