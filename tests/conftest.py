@@ -15,8 +15,9 @@ import _sleeping_threads  # noqa: F401
 import numpy as np
 import pytest
 import torch
-from processes import CAN_FORK, LIMIT, Job, WarmProcess, run_anew
-from toolbox_caches import find_configs_once
+
+from tests.processes import CAN_FORK, LIMIT, Job, WarmProcess, run_anew
+from tests.toolbox_caches import find_configs_once
 
 WIDTH, HEIGHT = 96, 64
 
