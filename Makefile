@@ -39,7 +39,8 @@ quickstart-seg: data ## the same with label maps: DeepLab
 	$(PY) tools/report.py $(QUICKSTART_SEG) --work-dir work_dirs/quickstart-seg
 
 test: env ## run the tests
-	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n logical --maxprocesses 4 --dist loadfile
+	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n logical --maxprocesses 4 --dist loadfile \
+		--no-loadscope-reorder
 
 test-slow: env ## run the slow tests
 	$(PY) -m pytest -q -m slow

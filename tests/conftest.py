@@ -9,13 +9,15 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 import _sleeping_threads  # noqa: F401
 import numpy as np
 import pytest
 import torch
+
+from tests.processes import CAN_FORK, LIMIT, Job, WarmProcess, run_anew
+from tests.toolbox_caches import find_configs_once
 
 WIDTH, HEIGHT = 96, 64
 
@@ -159,6 +161,18 @@ def no_network() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope='session', autouse=True)
+def configs_found_once() -> None:
+    """Find each config of a toolbox once, where any test works with mmengine."""
+    if 'mmengine' in sys.modules:
+        find_configs_once()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests that start tools first: at the end, one worker would be left with them."""
+    items.sort(key=lambda item: Path(__file__).parent / 'tools' not in item.path.parents)
+
+
 @pytest.fixture(scope='session')
 def repo() -> Path:
     """The folder of this clone."""
@@ -174,23 +188,51 @@ def tool_env(repo: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope='session')
-def run_tool(
-    tool_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., subprocess.CompletedProcess]:
-    """A function that runs ``python`` with the given arguments, away from the clone."""
+def run_together(tool_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator:
+    """A function (arguments of each, env) -> the finished processes, which ran at the same time.
+
+    They run ``python`` away from the clone. Scripts are forked from a process that has imported
+    the toolboxes; ``-c``, ``-m`` and a changed environment get new interpreters.
+    """
     elsewhere = tmp_path_factory.mktemp('elsewhere')
+    warm = WarmProcess(tool_env)
+
+    def run(
+        commands: Sequence[Sequence[object]], env: Mapping[str, str] | None = None
+    ) -> list[subprocess.CompletedProcess]:
+        folder = tmp_path_factory.mktemp('processes')
+        jobs = [
+            Job(
+                args=[str(argument) for argument in command],
+                cwd=str(elsewhere),
+                env={**tool_env, **(env or {})},
+                stdout=str(folder / f'{i}.out'),
+                stderr=str(folder / f'{i}.err'),
+                limit=LIMIT,
+            )
+            for i, command in enumerate(commands)
+        ]
+        forks = CAN_FORK and env is None and all(job['args'][0].endswith('.py') for job in jobs)
+        codes = warm.run(jobs) if forks else run_anew(jobs)
+        return [
+            subprocess.CompletedProcess(
+                job['args'], code, *(Path(job[name]).read_text() for name in ('stdout', 'stderr'))
+            )
+            for job, code in zip(jobs, codes, strict=True)
+        ]
+
+    yield run
+    warm.close()
+
+
+@pytest.fixture(scope='session')
+def run_tool(run_together: Callable) -> Callable[..., subprocess.CompletedProcess]:
+    """A function that runs ``python`` with the given arguments and checks its exit code."""
 
     def run(
         *args: object, code: int = 0, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess:
-        done = subprocess.run(
-            [sys.executable, '-W', 'ignore', *map(str, args)],
-            cwd=elsewhere,
-            env={**tool_env, **(env or {})},
-            capture_output=True,
-            text=True,
-            timeout=900,
-        )
+        (done,) = run_together([args], env)
         assert done.returncode == code, done.stdout[-4000:] + done.stderr[-4000:]
         return done
 
@@ -259,24 +301,9 @@ def outlined_file(
     return save
 
 
-RANK = """
-import runpy, sys
-from datetime import timedelta
-import torch
-import torch.distributed as dist
-
-file, folder, rank, world = *sys.argv[1:3], int(sys.argv[3]), int(sys.argv[4])
-torch.set_num_threads(1)
-dist.init_process_group('gloo', init_method=f'file://{folder}/store', rank=rank, world_size=world,
-                        timeout=timedelta(minutes=5))
-torch.save(runpy.run_path(file)['on_rank'](rank, world), f'{folder}/{rank}.pt')
-dist.destroy_process_group()
-"""
-
-
 @pytest.fixture(scope='session')
 def run_ranks(
-    tool_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+    repo: Path, run_together: Callable, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str, int], list]:
     """A function (file, world) -> what ``on_rank(rank, world)`` of that file returned, by rank.
 
@@ -285,22 +312,10 @@ def run_ranks(
 
     def run(file: str, world: int) -> list:
         folder = tmp_path_factory.mktemp('ranks')
-        with ExitStack() as stack:
-            processes = []
-            for rank in range(world):
-                log = stack.enter_context((folder / f'{rank}.log').open('w'))
-                arguments = (file, folder, rank, world)
-                process = subprocess.Popen(
-                    [sys.executable, '-X', 'faulthandler', '-c', RANK, *map(str, arguments)],
-                    env=tool_env,
-                    stdout=log,
-                    stderr=log,
-                )
-                stack.callback(process.kill)
-                processes.append(process)
-            codes = [process.wait(timeout=900) for process in processes]
-        logs = [(folder / f'{rank}.log').read_text()[-4000:] for rank in range(world)]
-        assert codes == [0] * world, '\n'.join(logs)
+        script = repo / 'tests/rank.py'
+        done = run_together([(script, file, folder, rank, world) for rank in range(world)])
+        logs = '\n'.join(rank.stdout[-4000:] + rank.stderr[-4000:] for rank in done)
+        assert [rank.returncode for rank in done] == [0] * world, logs
         return [torch.load(folder / f'{rank}.pt', weights_only=True) for rank in range(world)]
 
     return run

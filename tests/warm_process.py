@@ -1,0 +1,69 @@
+"""Fork a process that has imported the toolboxes once, which takes seconds, for each tool to run.
+
+Each line of stdin is a JSON list of processes to run at the same time: their arguments, folder,
+environment, time limit in seconds and the files for their stdout and stderr. The answer to it, a
+line of stdout, is the list of their exit codes.
+"""
+
+import importlib
+import json
+import os
+import runpy
+import signal
+import sys
+from contextlib import suppress
+
+from toolbox_caches import find_configs_once, format_configs_once
+
+# What every training and evaluation imports from outside this repository.
+IMPORTS = (
+    'torch._dynamo',
+    'mmengine.runner',
+    'matplotlib.pyplot',
+    *(
+        f'{toolbox}.{part}'
+        for toolbox in ('mmdet', 'mmseg')
+        for part in ('models', 'datasets', 'engine', 'evaluation', 'visualization', 'apis')
+    ),
+)
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), 'w')
+    os.dup2(2, 1)
+    for name in IMPORTS:
+        with suppress(ImportError):
+            importlib.import_module(name)
+    find_configs_once()
+    format_configs_once()
+    sys.stdout.flush()
+    for line in sys.stdin:
+        forks = []
+        for process in json.loads(line):
+            forks.append(os.fork())
+            if not forks[-1]:
+                answers.close()
+                return run(**process)
+        codes = [os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]) for fork in forks]
+        print(json.dumps(codes), file=answers, flush=True)
+
+
+def run(
+    args: list[str], cwd: str, env: dict[str, str], limit: int, stdout: str, stderr: str
+) -> None:
+    """Become ``python *args``, whose first argument is a script."""
+    for number, name in enumerate((os.devnull, stdout, stderr)):
+        file = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
+        os.dup2(file, number)
+        os.close(file)
+    signal.alarm(limit)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = args
+    sys.path[0] = os.path.dirname(args[0])
+    runpy.run_path(args[0], run_name='__main__')
+
+
+if __name__ == '__main__':
+    main()
