@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sn_openmmlab.analysis.importance import LayerRatios
-from sn_openmmlab.kernels.plain.scopes import SCOPES
+from sn_openmmlab.scopes import SCOPES
 
-COLORS = {'in': '#4c78a8', 'gn': '#b279a2', 'ln': '#54a24b', 'bn': '#f58518'}
+COLORS = {name: scope.color for name, scope in SCOPES.items()}
 
 
 def draw_ratio_chart(rows: Sequence[LayerRatios], file: str | Path) -> None:
