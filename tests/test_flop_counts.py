@@ -1,4 +1,4 @@
-"""Counters of operations count the layers as they count InstanceNorm."""
+"""Operation counters count the layers as they count InstanceNorm."""
 
 import copy
 import sys
@@ -50,7 +50,7 @@ def _by_kind(counter, model):
 @pytest.mark.parametrize('affine', [True, False])
 @pytest.mark.parametrize('kind', ['SN', 'SyncSN'])
 def test_a_resnet_costs_what_it_costs_with_instance_norm(kind, affine, counter):
-    # track_running_stats: as else InstanceNorm refuses maps of one position.
+    # track_running_stats: without it InstanceNorm refuses maps of one position.
     instance = _by_kind(counter, _resnet(type='IN', affine=affine, track_running_stats=True))
 
     found = _by_kind(counter, _resnet(type=kind, affine=affine))
@@ -63,7 +63,7 @@ def test_a_resnet_costs_what_it_costs_with_instance_norm(kind, affine, counter):
 @pytest.mark.parametrize('shape', [(2, 4), (2, 4, 5), (2, 4, 5, 3), (2, 4, 2, 3, 2)], ids=str)
 @pytest.mark.parametrize('affine', [True, False])
 @pytest.mark.parametrize('kind', [SwitchNorm, SyncSwitchNorm])
-def test_five_operations_an_element_and_four_without_gamma(kind, affine, shape, training, counter):
+def test_five_operations_per_element_and_four_without_gamma(kind, affine, shape, training, counter):
     layer = kind(4, affine=affine).train(training)
     size = torch.Size(shape).numel()
 

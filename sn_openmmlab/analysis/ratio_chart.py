@@ -7,10 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sn_openmmlab.analysis.importance import LayerRatios
-from sn_openmmlab.kernels.plain.scopes import SCOPES
+from sn_openmmlab.scopes import SCOPES
 
-# Of Okabe and Ito: colour-blind people can tell them apart.
-COLORS = {'in': '#0072b2', 'gn': '#cc79a7', 'ln': '#009e73', 'bn': '#e69f00'}
+COLORS = {name: scope.color for name, scope in SCOPES.items()}
 
 
 def draw_ratio_chart(rows: Sequence[LayerRatios], file: str | Path) -> None:

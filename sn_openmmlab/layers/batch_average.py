@@ -1,4 +1,4 @@
-"""Running statistics as the average over given batches, as weight averaging needs them."""
+"""Average the running statistics over given batches: batch average, and weight averaging."""
 
 import warnings
 from collections.abc import Iterable, Iterator
@@ -15,16 +15,28 @@ from sn_openmmlab.layers.switch_norm import SwitchNorm
 def update_bn(
     loader: Iterable[Any], model: nn.Module, device: torch.device | str | int | None = None
 ) -> None:
-    """Set the running statistics of ``model`` to their averages over the batches of ``loader``.
+    """Set the running statistics of `model` to their averages over the batches of `loader`.
 
-    It does for SN and SyncSN what :func:`torch.optim.swa_utils.update_bn` does for BatchNorm, and
-    that too, with the same estimator; see :func:`average_batches`. torch's own passes SN by in
-    silence. Where ``model`` keeps no running statistics, no batch is taken.
+    It replaces `torch.optim.swa_utils.update_bn`, which ignores SN. SN, SyncSN and BatchNorm layers
+    all get the mean of the means and variances of `'bn'` over the batches, each batch with the same
+    weight. This is the batch average of the paper (Sec. 2, App. A).
+
+    Layers that stay in evaluation mode although the model trains are frozen and keep their
+    statistics. A layer that no batch reached keeps them too, and a warning names it. Where `model`
+    has no running statistics, no batch is taken.
 
     Args:
-        loader: gives the batches: each a tensor, or a list or tuple whose first item is one.
-        model: called with each batch in training mode, without gradients.
-        device: where the batches go before; None to leave them where they are.
+        loader: yields the batches, each a tensor, or a list or tuple whose first item is one.
+        model: the model to update; it is called with each batch in training mode, without
+            gradients, and afterwards has the modes that it had.
+        device: the device to move the batches to, or None.
+
+    Example:
+        ```python
+        averaged = torch.optim.swa_utils.AveragedModel(model)
+        ...  # train, with averaged.update_parameters(model)
+        sn_openmmlab.update_bn(loader, averaged)
+        ```
     """
     if not any(_keeps_statistics(layer) for layer in model.modules()):
         return
@@ -36,16 +48,16 @@ def update_bn(
 
 @contextmanager
 def average_batches(model: nn.Module) -> Iterator[None]:
-    """Let the batches that run through ``model`` in this context average in its statistics.
+    """Average the statistics of the batches that run through `model` in this context.
 
-    Inside, the model is in training mode. Afterwards each SN, SyncSN and BatchNorm has the mean,
-    over its batches, of the means and variances of ``'bn'``: each batch weighs the same, whatever
-    its size. SN averages the variance that training normalizes with, BatchNorm the one times
-    n / (n - 1), as in training.
+    Inside, the model is in training mode. Afterwards each SN, SyncSN and BatchNorm has the mean of
+    the means and variances of `'bn'` over its batches, each batch with the same weight. SN averages
+    the variance that training normalizes with. BatchNorm averages it times n / (n - 1), as in
+    training.
 
-    Layers that stay in evaluation although the model trains are frozen: they normalize with their
-    statistics and keep them. A layer that no batch reached keeps them too, and a warning names it.
-    Momentum and the mode of every module become what they were, and after an exception so do all
+    Layers that stay in evaluation mode although the model trains are frozen: they normalize with
+    their statistics and keep them. A layer that no batch reached keeps them too, and a warning
+    names it. The momentum and mode of every module are restored, and after an exception so are all
     running statistics.
     """
     with _training(model):
@@ -70,13 +82,13 @@ def average_batches(model: nn.Module) -> Iterator[None]:
     unseen = {name: layer for name, layer in layers.items() if layer.num_batches_tracked == 0}
     _restore_statistics({layer: before[layer] for layer in unseen.values()})
     if unseen:
-        # Shown as of the line that called update_bn.
+        # The warning points to the line that called update_bn.
         warnings.warn(_describe_unseen(list(unseen), len(layers)), stacklevel=4)
 
 
 @contextmanager
 def _training(model: nn.Module) -> Iterator[None]:
-    """Put ``model`` in training mode, and afterwards every module in the mode that it had."""
+    """Put `model` in training mode, and restore the mode of every module afterwards."""
     modes = {module: module.training for module in model.modules()}
     try:
         model.train()

@@ -1,4 +1,4 @@
-"""The layer as one node of a graph: that of ``torch.fx``, or of a counter of operations."""
+"""The layer as one node of a graph: for `torch.fx`, and for counters of operations."""
 
 import torch
 from torch import nn
@@ -6,12 +6,12 @@ from torch.fx import Proxy
 
 
 def record_leaf(layer: nn.Module, x: Proxy) -> Proxy:
-    """Record the call of ``layer`` on ``x`` as that of a module, and return its output.
+    """Record the call of `layer` on `x` as one module call, and return its output.
 
-    torch.fx takes only torch's own layers for leaves by itself.
+    By itself torch.fx records only torch's own layers so.
 
     Raises:
-        ValueError: ``layer`` itself is what is recorded, and so has no name.
+        ValueError: if `layer` is the root of the recording, and so has no name.
     """
     name = x.tracer.path_of_module(layer)
     if not name:
@@ -23,9 +23,9 @@ def record_leaf(layer: nn.Module, x: Proxy) -> Proxy:
 
 
 def is_counted(layer: nn.Module) -> bool:
-    """Whether mmengine's or fvcore's counter of operations records ``layer`` at this moment.
+    """Return whether mmengine's or fvcore's counter of operations is recording `layer`.
 
-    Both put hooks of this name on every module while they do.
+    Both put hooks of this name on every module while they record.
     """
     hooks = layer._forward_pre_hooks
     return (

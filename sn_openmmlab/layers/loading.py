@@ -1,44 +1,46 @@
-"""Whether weights that a layer is about to load are its own."""
+"""Check that the weights which a layer is about to load were trained as its own."""
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from sn_openmmlab.errors import WeightsError
-from sn_openmmlab.layers.settings import layer_name, mismatch, read_settings, settings_of
-
-if TYPE_CHECKING:
-    from sn_openmmlab.layers.switch_norm import SwitchNorm
+from sn_openmmlab.layers.settings import MixSettings, layer_name, mismatch, read_settings
 
 _CONTROLS = ('mean_weight', 'var_weight')
 _NORM = ('weight', 'bias', 'running_mean', 'running_var')
 
 
 def check_weights(
-    layer: 'SwitchNorm', state_dict: Mapping[str, Any], prefix: str, record: Mapping[str, Any]
+    layer: nn.Module,
+    settings: MixSettings,
+    state_dict: Mapping[str, Any],
+    prefix: str,
+    record: Mapping[str, Any],
 ) -> None:
-    """Raise where the weights of ``layer`` were trained as those of another, or warn.
+    """Raise if the weights of `layer` were trained with other settings; warn if λ is missing.
 
-    A warning, since some load a part of the weights on purpose: γ, β or running statistics come
-    without λ, as from BatchNorm. Nothing is checked where no weight has the layer's name.
+    It is only a warning because some load γ, β or running statistics without λ on purpose, as from
+    BatchNorm. Nothing is checked where no weight has the layer's name.
 
     Args:
-        layer: that loads them.
+        layer: the layer that loads the weights.
+        settings: the layer's settings.
         state_dict: the weights.
-        prefix: with which the names of the layer's weights start.
+        prefix: the start of the names of the layer's weights.
         record: the layer's metadata in the state dict, empty where it has none.
 
     Raises:
-        WeightsError: λ mixes other scopes than the layer does, in another order or in another
-            number, or the layer computes their moments otherwise.
+        WeightsError: if λ mixes other scopes than the layer does, or in another order, or if the
+            moments of the scopes are computed otherwise.
     """
     given = [name for name in _CONTROLS if prefix + name in state_dict]
     if given:
-        _check_settings(layer, prefix[:-1], record)
+        _check_settings(settings, prefix[:-1], record)
         for name in given:
-            _check_length(layer, prefix[:-1], state_dict[prefix + name])
+            _check_length(settings.scopes, prefix[:-1], state_dict[prefix + name])
     elif any(prefix + name in state_dict for name in _NORM) and _has_controls(layer):
         warnings.warn(
             'Weights without the importance ratios of SwitchNorm (mean_weight, var_weight) were '
@@ -49,22 +51,22 @@ def check_weights(
         )
 
 
-def _check_settings(layer: 'SwitchNorm', name: str, record: Mapping[str, Any]) -> None:
+def _check_settings(settings: MixSettings, name: str, record: Mapping[str, Any]) -> None:
     trained = read_settings(record)
-    fault = None if trained is None else mismatch(name, trained, settings_of(layer))
+    fault = None if trained is None else mismatch(name, trained, settings)
     if fault:
         raise WeightsError(f'The weights do not fit: {fault}')
 
 
-def _check_length(layer: 'SwitchNorm', name: str, control: Any) -> None:
-    if isinstance(control, Tensor) and control.shape != (len(layer.scopes),):
+def _check_length(scopes: tuple[str, ...], name: str, control: Any) -> None:
+    if isinstance(control, Tensor) and control.shape != (len(scopes),):
         raise WeightsError(
             f'The weights do not fit: {layer_name(name)} was trained with {control.numel()} '
-            f'scopes, but is built with {len(layer.scopes)}, scopes={layer.scopes}: set the scopes '
+            f'scopes, but is built with {len(scopes)}, scopes={scopes}: set the scopes '
             'that it was trained with in its norm_cfg.'
         )
 
 
-def _has_controls(layer: 'SwitchNorm') -> bool:
-    """Whether λ has its usual name, which a parametrization or pruning changes."""
+def _has_controls(layer: nn.Module) -> bool:
+    """Return whether λ has its usual name, which a parametrization or pruning changes."""
     return all(name in layer._parameters for name in _CONTROLS)

@@ -1,4 +1,4 @@
-"""What norm layers there are: ours by the names that configs know them by, and torch's."""
+"""The norm layers: ours, by their names in configs, and torch's."""
 
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
@@ -11,5 +11,5 @@ LAYERS: dict[str, type[SwitchNorm]] = {
     'SyncSN': SyncSwitchNorm,
 }
 
-# Of SN, BatchNorm and InstanceNorm the first is the base.
+# _NormBase is the base of BatchNorm, InstanceNorm and SN.
 NORMS: tuple[type[nn.Module], ...] = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)

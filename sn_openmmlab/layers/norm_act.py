@@ -10,22 +10,22 @@ from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
 
 class SwitchNormAct(SwitchNorm):
-    """What a BatchNorm with an activation of its own becomes, such as timm's ``BatchNormAct2d``.
+    """Replace a BatchNorm that has its own activation, such as timm's `BatchNormAct2d`.
 
-    ``convert_batch_norm`` makes it out of one. It keeps the children of that layer: ``drop`` and
-    ``act``, as far as there are any, run after the normalization, in this order.
+    `convert_batch_norm` makes one from the other. The children of that layer stay: `drop` and
+    `act`, where they exist, run after the normalization, in this order.
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalize ``x``, (N, C, *), then drop and activate; the output is like it."""
+        """Normalize `x`, (N, C, *), then drop and activate; the output has its shape and type."""
         if torch.jit.is_scripting():
             return self._activate(self._normalize(x))
-        else:  # not compiled there
+        else:  # torch.jit.script compiles no branch that it cannot reach
             return self._forward(x)
 
     @torch.jit.unused
     def _forward(self, x: Tensor) -> Tensor:
-        # As one call: what is recorded of the layer holds the activation already.
+        # One call in a torch.fx graph, which includes the activation.
         return record_leaf(self, x) if isinstance(x, Proxy) else self._activate(self._normalize(x))
 
     def _activate(self, y: Tensor) -> Tensor:
@@ -37,4 +37,4 @@ class SwitchNormAct(SwitchNorm):
 
 
 class SyncSwitchNormAct(SwitchNormAct, SyncSwitchNorm):
-    """The same with the batch of several processes, from timm's ``SyncBatchNormAct``."""
+    """Replace timm's `SyncBatchNormAct`: the same, with the batch of several processes."""

@@ -1,15 +1,15 @@
-"""The running statistics."""
+"""Update the running statistics."""
 
 from torch import Tensor
 
 
 def move(running: Tensor, new: Tensor, share: float) -> None:
-    """Let ``running`` take its share of the new value, in place.
+    """Move `running` towards `new` by a share, in place.
 
     Args:
-        running: (C,), in any type of floating point.
+        running: (C,), of any floating-point type.
         new: (C,).
-        share: that of the new value, in [0, 1]; a number, or a scalar tensor of the same type.
+        share: the share of the new value, in [0, 1]: a number, or a scalar tensor of that type.
     """
-    # In this form, unlike lerp's, a float16 variance that overflows stays inf, not NaN.
+    # Unlike lerp, this keeps a float16 variance that overflows at inf instead of NaN.
     running.mul_(1 - share).add_(new.to(running.dtype) * share)

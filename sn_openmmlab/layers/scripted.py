@@ -1,10 +1,10 @@
-"""The layer's forward pass in the part of Python that ``torch.jit.script`` compiles."""
+"""The layer's forward pass in the part of Python that `torch.jit.script` compiles."""
 
 from torch import Tensor
 
 from sn_openmmlab.kernels.plain.mixing import normalize
 from sn_openmmlab.kernels.plain.moments import instance_moments, statistics_dtype
-from sn_openmmlab.kernels.plain.scopes import pool
+from sn_openmmlab.kernels.plain.scopes import batch_moments
 from sn_openmmlab.layers.running import move
 
 
@@ -21,24 +21,25 @@ def scripted_forward(
     correction: int,
     eps: float,
 ) -> Tensor:
-    """Normalize ``x``, and in training keep the running statistics, of one process.
+    """Normalize `x` in one process, and update the running statistics while training.
 
     Args:
-        x: see :class:`~sn_openmmlab.layers.switch_norm.SwitchNorm`; so are the others.
+        x: the input, (N, C, *); see `SwitchNorm`, as for the others.
         num_features: C.
         affine: γ and β.
         controls: λ and λ′.
-        running: ``running_mean``, ``running_var`` and ``num_batches_tracked``.
-        training: whether the batch is that of ``x``, and tracked.
-        momentum: of the running statistics.
-        scopes: in the order of the control parameters.
-        num_groups: of ``'gn'``.
+        running: `running_mean`, `running_var` and `num_batches_tracked`.
+        training: whether `'bn'` uses the batch of `x`, and tracks it.
+        momentum: the share of the new value in the running statistics.
+        scopes: the scopes in the order of the control parameters.
+        num_groups: the number of groups of `'gn'`.
         correction: of the instance variance.
         eps: ε.
 
     Raises:
-        ValueError: ``x`` is not of floating point, of 2 to 5 dimensions and of C channels.
+        ValueError: if `x` is not floating point, not of 2 to 5 dimensions, or not of C channels.
     """
+    # torch.jit.script compiles no exception of our own, so check_channels has a short twin here.
     dims = x.dim()
     if dims < 2 or dims > 5 or x.shape[1] != num_features or not x.is_floating_point():
         raise ValueError(
@@ -49,8 +50,7 @@ def scripted_forward(
     instances = instance_moments(values, correction)
     running_mean, running_var, batches = running
     if training or running_mean is None or running_var is None:
-        mean, var = pool(instances[0], instances[1], 'bn', 1)
-        batch = (mean.squeeze(0), var.squeeze(0))
+        batch = batch_moments(instances[0], instances[1])
     else:
         batch = (running_mean, running_var)
     y = normalize(values, affine, controls, instances, batch, scopes, num_groups, eps)

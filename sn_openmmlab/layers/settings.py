@@ -1,21 +1,20 @@
-"""What the control parameters of a layer mean, kept beside them in the state dict.
+"""The settings that give the control parameters their meaning, kept beside them in a state dict.
 
-It lies in the state dict's metadata, where torch keeps the version of each module, so that no key
-is new and older checkpoints and programs are as before.
+They are stored in the state dict's metadata, where torch keeps the version of each module. So a
+state dict has no new keys, and older checkpoints and programs work as before.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from sn_openmmlab.layers.switch_norm import SwitchNorm
+from typing import Any, NamedTuple, Protocol
 
 
 class MixSettings(NamedTuple):
-    """The settings with which λ, λ′ and γ were trained; with others they give another network.
+    """The settings with which λ, λ′ and γ were trained; others would give another network.
 
-    ``scopes`` are in the order of λ. ``num_groups`` is None where ``'gn'`` is not among them. Of a
-    checkpoint, None is what it does not tell.
+    Attributes:
+        scopes: in the order of λ.
+        correction: of the instance variance; None where a checkpoint does not tell it.
+        num_groups: None where `'gn'` is not mixed, or where a checkpoint does not tell it.
     """
 
     scopes: tuple[str, ...]
@@ -23,21 +22,29 @@ class MixSettings(NamedTuple):
     num_groups: int | None
 
 
-def settings_of(layer: 'SwitchNorm') -> MixSettings:
+class Mixes(Protocol):
+    """A layer that mixes the statistics of scopes."""
+
+    scopes: tuple[str, ...]
+    correction: int
+    num_groups: int
+
+
+def settings_of(layer: Mixes) -> MixSettings:
     """Return the settings of a layer."""
     groups = layer.num_groups if 'gn' in layer.scopes else None
     return MixSettings(layer.scopes, layer.correction, groups)
 
 
 def record_settings(settings: MixSettings, state_dict: Mapping[str, Any], prefix: str) -> None:
-    """Write the settings of the layer whose weights start with ``prefix`` into the metadata.
+    """Write the settings of the layer whose weights start with `prefix` into the metadata.
 
-    A state dict without metadata, as a plain dict, stays without.
+    A state dict without metadata, such as a plain dict, stays as it is.
     """
     metadata = getattr(state_dict, '_metadata', None)
     if metadata is None:
         return
-    # Plain types, which torch's safe reader takes.
+    # Plain types, which torch.load(weights_only=True) accepts.
     record = {'scopes': list(map(str, settings.scopes)), 'correction': int(settings.correction)}
     if settings.num_groups is not None:
         record['num_groups'] = int(settings.num_groups)
@@ -45,10 +52,10 @@ def record_settings(settings: MixSettings, state_dict: Mapping[str, Any], prefix
 
 
 def recorded_settings(state_dict: Mapping[str, Any]) -> dict[str, MixSettings]:
-    """Return the recorded settings by the name of the layer, as its weights have it in the file.
+    """Return the recorded settings by layer, named as its weights are in the file.
 
-    Empty where nothing is recorded: in weights that were saved by others or by older versions, and
-    in state dicts that were copied without their metadata.
+    The result is empty for weights saved by others or by older versions, and for state dicts that
+    were copied without their metadata.
     """
     metadata = getattr(state_dict, '_metadata', None)
     if not isinstance(metadata, Mapping):
@@ -70,12 +77,12 @@ def read_settings(record: Any) -> MixSettings | None:
 
 
 def mismatch(name: str, trained: MixSettings, built: MixSettings) -> str | None:
-    """Return one sentence on where the settings differ and what to set, or None where they agree.
+    """Return one sentence on which settings differ and what to set, or None where they agree.
 
     Args:
-        name: of the layer, in the message; '' for a layer by itself.
+        name: the layer's name in the message; '' for a layer by itself.
         trained: the settings that the checkpoint records.
-        built: those of the layer that would load it.
+        built: the settings of the layer that would load it.
     """
     fields = [
         field
@@ -92,7 +99,7 @@ def mismatch(name: str, trained: MixSettings, built: MixSettings) -> str | None:
 
 
 def layer_name(name: str) -> str:
-    """Return how a message calls the layer of that name."""
+    """Return what a message calls the layer of that name."""
     return f'the SN layer {name}' if name else 'the SN layer'
 
 

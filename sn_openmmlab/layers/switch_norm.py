@@ -10,20 +10,19 @@ from torch.fx import Proxy
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from sn_openmmlab.layers.arguments import (
+    check_channels,
     check_choice,
     check_eps,
     check_flag,
-    check_groups,
-    check_input,
     check_momentum,
     check_num_features,
-    check_scopes,
 )
 from sn_openmmlab.layers.leaf import is_counted, record_leaf
 from sn_openmmlab.layers.loading import check_weights
 from sn_openmmlab.layers.running import move
 from sn_openmmlab.layers.scripted import scripted_forward
 from sn_openmmlab.layers.settings import record_settings, settings_of
+from sn_openmmlab.ops.arguments import check_groups, check_scopes
 from sn_openmmlab.ops.batch import BatchMoments
 from sn_openmmlab.ops.counted import counted_switch_norm
 from sn_openmmlab.ops.switch_norm import switch_norm
@@ -32,67 +31,80 @@ from sn_openmmlab.ops.switch_norm import switch_norm
 class SwitchNorm(_InstanceNorm):
     """Switchable Normalization (Luo et al., ICLR 2019) of inputs of 2 to 5 dimensions.
 
-    Each layer mixes the means and variances of several scopes with importance ratios that it
-    learns, one softmax for the means and one for the variances (Eq. 3 and 5):
+    The layer mixes the means μ_k and variances σ_k² of several scopes. The importance ratios w and
+    w′ of the mix are learned: one softmax for the means, one for the variances (Eq. 3 and 5).
 
-        y = γ · (x - Σ w_k μ_k) / sqrt(Σ w′_k σ_k² + ε) + β
+        y = γ · (x - Σ w_k μ_k) / sqrt(Σ w′_k σ_k² + ε) + β,    w = softmax(λ),    w′ = softmax(λ′)
 
-    In training all statistics are those of the batch. In evaluation ``'bn'`` uses the running
-    statistics, and the other scopes those of each sample. As in BatchNorm, ``'bn'`` uses the batch
-    in evaluation too where ``track_running_stats`` is False. The running variance averages the
-    variance that training normalized with (without the factor n / (n - 1) of
-    :class:`torch.nn.BatchNorm2d`). Statistics are computed in float32 for half-precision inputs,
-    and an input without samples gives an empty output, zero gradients and untouched running
-    statistics.
+    | scope | pools for each entry of (N, C) | as in |
+    |---|---|---|
+    | `'in'` | the positions of its channel in its sample | instance norm |
+    | `'gn'` | its group of channels in its sample | group norm |
+    | `'ln'` | all channels of its sample | layer norm |
+    | `'bn'` | its channel in all samples | batch norm |
 
-    It derives from torch's ``_InstanceNorm`` so that mmengine and mmcv know it for a norm layer
-    (``norm_decay_mult``), while what rewrites BatchNorms (SyncBN conversion, conv-BN fusion)
-    leaves it alone.
+    While training, all statistics are those of the batch. In evaluation `'bn'` uses the running
+    statistics, and the other scopes use those of each sample. With `track_running_stats=False`,
+    `'bn'` uses the batch in evaluation too, as in BatchNorm. The running variance averages the
+    variance that training normalizes with: BatchNorm's factor n / (n - 1) is left out.
 
-    A state dict records ``scopes``, ``correction`` and, with ``'gn'``, ``num_groups`` in its
-    metadata; one that was trained with others, or with another number of scopes, does not load.
+    Statistics are computed in float32 for half-precision inputs. An input without samples gives an
+    empty output and zero gradients, and leaves the running statistics as they are.
+
+    A state dict records `scopes`, `correction` and, with `'gn'`, `num_groups` in its metadata. A
+    layer that was built with others, or with another number of scopes, does not load it.
+
+    mmengine and mmcv recognise the layer as a norm layer (`norm_decay_mult`) because it derives
+    from torch's `_InstanceNorm`. Tools that rewrite BatchNorms, such as SyncBN conversion and
+    conv-BN fusion, leave it alone.
 
     Args:
         num_features: C, the number of channels.
         eps: ε, added to the mixed variance.
         momentum: the share of the new value in the running statistics, in [0, 1]; None for the
-            cumulative average.
+            average over all batches.
         affine: whether the layer has γ and β.
-        track_running_stats: whether ``'bn'`` keeps running statistics; without ``'bn'`` there are
-            none to keep.
-        scopes: which statistics to mix, in the order of the control parameters: any of ``'in'``,
-            ``'gn'``, ``'ln'``, ``'bn'``, each at most once.
-        num_groups: the number of groups of channels of ``'gn'``.
+        track_running_stats: whether `'bn'` keeps running statistics; without `'bn'` there are none
+            to keep.
+        scopes: which statistics to mix, in the order of the control parameters: any of `'in'`,
+            `'gn'`, `'ln'`, `'bn'`, each at most once.
+        num_groups: the number of groups of channels of `'gn'`.
         correction: 0 for the variance of Eq. 2, which divides by the number of positions; 1 for
             the authors' code, which divides the instance variance by one less.
         norm_eval: whether the layer stays in evaluation mode, with the running statistics that it
-            has, whatever :meth:`train` is called with; as the toolboxes' ``norm_eval`` does for
-            BatchNorm.
-        device: of parameters and buffers.
-        dtype: of parameters and buffers.
+            has, whatever `train` is called with; like the toolboxes' `norm_eval` for BatchNorm.
+        device: the device of parameters and buffers.
+        dtype: the type of parameters and buffers.
 
     Attributes:
-        weight: γ, (C,), ones at first, or None.
-        bias: β, (C,), zeros at first, or None.
-        mean_weight: λ, (number of scopes,), ones at first.
-        var_weight: λ′, (number of scopes,), ones at first.
-        running_mean: (C,), zeros at first, or None.
-        running_var: (C,), ones at first, or None.
+        weight: γ, (C,), initialised to 1, or None.
+        bias: β, (C,), initialised to 0, or None.
+        mean_weight: λ, (number of scopes,), initialised to 1.
+        var_weight: λ′, (number of scopes,), initialised to 1.
+        running_mean: (C,), initialised to 0, or None.
+        running_var: (C,), initialised to 1, or None.
         num_batches_tracked: a scalar, or None.
 
     Raises:
-        TypeError: an argument is of the wrong type.
-        ValueError: an unknown, repeated or missing scope; a number of channels or groups below
-            one, channels that the groups do not divide; a momentum outside [0, 1]; a negative
-            eps; a correction other than 0 and 1. In ``forward``: an input that is not floating
-            point, not of 2 to 5 dimensions, or not of C channels.
-        WeightsError: in ``load_state_dict``, see above; whatever ``strict`` is.
+        TypeError: if an argument is of the wrong type.
+        ValueError: if an argument is out of its range, a scope is unknown or repeated, or the
+            groups do not divide the channels. In `forward`: if the input is not floating point, not
+            of 2 to 5 dimensions, or not of C channels.
+        WeightsError: in `load_state_dict`, whatever `strict` is, if the weights were trained with
+            other settings.
+
+    Example:
+        ```python
+        layer = SwitchNorm(64, scopes=('in', 'ln', 'bn'))
+        y = layer(torch.randn(2, 64, 32, 32))  # the same shape
+        mean_ratios, var_ratios = layer.importance_ratios()  # 1/3 each, before training
+        ```
     """
 
     _abbr_ = 'sn'
-    # What torch.jit.script reads of the class.
+    # Read by torch.jit.script.
     __constants__: Sequence[str] = (*_InstanceNorm.__constants__, 'norm_eval')
-    # For layers that a conversion, or an older pickle, made without it.
+    # The default for layers that a conversion or an older pickle made.
     norm_eval: bool = False
 
     def __init__(
@@ -130,22 +142,29 @@ class SwitchNorm(_InstanceNorm):
         self.train()
 
     def reset_parameters(self) -> None:
-        """Set γ, β, λ, λ′ and the running statistics to their first values."""
+        """Set γ, β, λ, λ′ and the running statistics to their initial values."""
         super().reset_parameters()
         for name in ('mean_weight', 'var_weight'):
             if hasattr(self, name):
                 nn.init.ones_(getattr(self, name))
 
     def train(self, mode: bool = True) -> 'SwitchNorm':
-        """Set the mode, which stays evaluation with ``norm_eval``, and return the layer."""
+        """Set the mode, which stays evaluation with `norm_eval`, and return the layer."""
         return super().train(False if self.norm_eval else mode)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalize ``x``, (N, C, *) with up to three more dimensions; the output is like it."""
+        """Normalize `x`.
+
+        Args:
+            x: (N, C), (N, C, L), (N, C, H, W) or (N, C, D, H, W), of any floating-point type.
+
+        Returns:
+            The output, in the shape, type and memory format of `x`.
+        """
         return self._normalize(x)
 
     def _normalize(self, x: Tensor) -> Tensor:
-        """Do what the layer does, for a ``forward`` that goes on from there."""
+        """Normalize `x`; a subclass's `forward` may add to it."""
         if torch.jit.is_scripting():
             return scripted_forward(
                 x,
@@ -160,14 +179,14 @@ class SwitchNorm(_InstanceNorm):
                 self.correction,
                 self.eps,
             )
-        else:  # not compiled there
+        else:  # torch.jit.script compiles no branch that it cannot reach
             return self._normalize_eagerly(x)
 
     @torch.jit.unused
     def _normalize_eagerly(self, x: Tensor) -> Tensor:
         if isinstance(x, Proxy):
             return record_leaf(self, x)
-        check_input(x, self.num_features)
+        check_channels(x, self.num_features)
         tracks = self.running_mean is not None
         given = tracks and not self.training
         group = self._group()
@@ -190,7 +209,12 @@ class SwitchNorm(_InstanceNorm):
         return y
 
     def importance_ratios(self) -> tuple[Tensor, Tensor]:
-        """Return w and w′ of Eq. 5, (number of scopes,) each, detached, in float32."""
+        """Return the importance ratios of Eq. 5.
+
+        Returns:
+            w of the means and w′ of the variances, (number of scopes,) each, in the order of
+                `scopes`, detached, in float32.
+        """
         return tuple(
             torch.softmax(control.detach().float(), 0)
             for control in (self.mean_weight, self.var_weight)
@@ -212,11 +236,11 @@ class SwitchNorm(_InstanceNorm):
         local_metadata: dict[str, Any],
         *args: Any,
     ) -> None:
-        check_weights(self, state_dict, prefix, local_metadata)
+        check_weights(self, settings_of(self), state_dict, prefix, local_metadata)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
 
     def _group(self) -> ProcessGroup | None:
-        """The processes whose batches ``'bn'`` pools; None for this one alone."""
+        """Return the processes whose batches `'bn'` pools; None for this one alone."""
         return None
 
     @torch.no_grad()
@@ -226,7 +250,7 @@ class SwitchNorm(_InstanceNorm):
         if not counted and samples == 0:
             return
         self.num_batches_tracked.add_(samples > 0)
-        # Not the comparison: a bool would make the share a float32, whatever the statistics are.
+        # Not a comparison: a bool would turn the share into float32 for any type of statistics.
         seen = samples.clamp(max=1) if counted else 1
         for running, new in zip((self.running_mean, self.running_var), moments, strict=True):
             share = self.momentum

@@ -1,4 +1,4 @@
-"""The Switchable Normalization layer whose batch is that of several processes."""
+"""The Switchable Normalization layer that pools its batch over several processes."""
 
 import copy
 from typing import Any
@@ -10,31 +10,38 @@ from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 
 class SyncSwitchNorm(SwitchNorm):
-    """Switchable Normalization that pools ``'bn'`` over the batches of several processes.
+    """Switchable Normalization that pools `'bn'` over the batches of several processes.
 
-    It pools in training only, and only where the process group is initialized and has more than
-    one rank: as :class:`torch.nn.SyncBatchNorm` does, but on the CPU too. Anywhere else it is
-    :class:`~sn_openmmlab.layers.switch_norm.SwitchNorm`, whose arguments, parameters, buffers and
-    checkpoints it shares.
+    It pools only while training, and only where the process group is initialized and has more than
+    one rank. `torch.nn.SyncBatchNorm` does the same, but not on the CPU. Anywhere else the layer
+    works as `SwitchNorm`, whose arguments, parameters, buffers and checkpoints it shares.
 
-    Every sample weighs the same, whatever its rank and however many positions it has there: ranks
-    may hold batches of different N and of different H and W, as detectors' padded batches are. A
-    rank without samples takes part and weighs nothing; where no rank has one, the running
-    statistics stay as they are. Otherwise they become the same on all ranks.
+    Every sample has the same weight, whatever its rank and its number of positions. So ranks may
+    hold batches of different N, H and W, such as the padded batches of detectors. A rank without
+    samples takes part with no weight. The running statistics become the same on all ranks; where
+    no rank has a sample, they stay as they are.
 
-    Each forward and each backward pass takes one all-reduce, in which every rank of the group has
-    to take part: all ranks use the same layers in the same order. A deep copy of a layer shares its
-    process group; with a group of its own, a layer cannot be pickled, as torch's cannot. What
-    ``torch.jit.script`` makes of it pools over no processes, and where the layer does, it refuses.
+    Each forward and each backward pass takes one all-reduce. Every rank of the group must take
+    part, so all ranks must use the same layers in the same order.
+
+    A deep copy of a layer shares its process group. A layer with a process group of its own cannot
+    be pickled, like torch's. A scripted layer never pools, so `torch.jit.script` refuses a layer
+    that pools at that moment.
 
     Args:
-        *args: those of ``SwitchNorm``.
-        process_group: the processes to pool over, as ``torch.distributed.new_group`` returned them;
-            None for all.
-        **kwargs: those of ``SwitchNorm``.
+        *args: as of `SwitchNorm`.
+        process_group: the processes to pool over, from `torch.distributed.new_group`; None for all.
+        **kwargs: as of `SwitchNorm`.
 
     Raises:
-        TypeError: ``process_group`` is not a process group. Else see ``SwitchNorm``.
+        TypeError: if `process_group` is not a process group; see also `SwitchNorm`.
+
+    Example:
+        ```python
+        torch.distributed.init_process_group('nccl')
+        layer = SyncSwitchNorm(64).cuda()
+        y = layer(x)  # the moments of 'bn' are those of all ranks
+        ```
     """
 
     def __init__(
@@ -45,14 +52,14 @@ class SyncSwitchNorm(SwitchNorm):
         self.process_group = process_group
 
     def __deepcopy__(self, memo: dict[int, Any]) -> 'SyncSwitchNorm':
-        # A process group cannot be copied; the copy of the layer pools over the same one.
+        # A process group cannot be copied: the copy of the layer pools over the same one.
         memo[id(self.process_group)] = self.process_group
         copied = memo[id(self)] = type(self).__new__(type(self))
         copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return copied
 
     def __prepare_scriptable__(self) -> 'SyncSwitchNorm':
-        """Refuse ``torch.jit.script``, which calls it, where the layer pools."""
+        """Raise RuntimeError where the layer pools; `torch.jit.script` calls this."""
         if self._group() is not None:
             raise RuntimeError(
                 'torch.jit.script cannot pool over processes: call eval() on the model before, or '
@@ -68,10 +75,10 @@ class SyncSwitchNorm(SwitchNorm):
 
 
 def check_process_group(process_group: ProcessGroup | None) -> None:
-    """Raise TypeError unless it is None or what ``torch.distributed.new_group`` returns."""
+    """Raise TypeError unless it is None or a result of `torch.distributed.new_group`."""
     if process_group is None or isinstance(process_group, ProcessGroup):
         return
-    # What new_group returns on the ranks that are left out.
+    # new_group returns this on ranks outside the group.
     if process_group != dist.GroupMember.NON_GROUP_MEMBER:
         raise TypeError(
             'process_group must be None, for all ranks, or a group that '

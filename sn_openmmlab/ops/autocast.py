@@ -1,4 +1,4 @@
-"""Normalization keeps its own types: autocast leaves it alone, as it does BatchNorm."""
+"""Turn autocast off: normalization chooses its own types, as BatchNorm does."""
 
 from contextlib import AbstractContextManager, nullcontext
 
@@ -6,7 +6,7 @@ import torch
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager:
-    """A context in which autocast is off on ``device``."""
+    """Return a context in which autocast is off on `device`."""
     if torch.is_autocast_enabled(device.type):
         return torch.autocast(device.type, enabled=False)
     return nullcontext()

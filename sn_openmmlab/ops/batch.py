@@ -1,4 +1,4 @@
-"""The moments of the batch: of this process, or of a group of processes by one all-reduce."""
+"""Moments of the batch: of this process, or of a process group by one all-reduce."""
 
 from typing import Any, NamedTuple
 
@@ -7,11 +7,17 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
+from sn_openmmlab.kernels.contract import Moments
+from sn_openmmlab.kernels.merge import merge_moments
+
 
 class BatchMoments(NamedTuple):
-    """Mean and variance of the scope ``'bn'``, (C,) each, and the number of samples behind them.
+    """Mean and variance of the scope `'bn'`, and the number of samples behind them.
 
-    The number is a scalar tensor where it was counted over processes.
+    Attributes:
+        mean: (C,).
+        var: (C,).
+        samples: the number; a scalar tensor where it was counted over processes.
     """
 
     mean: Tensor
@@ -19,10 +25,25 @@ class BatchMoments(NamedTuple):
     samples: int | Tensor
 
 
-def count_samples(x: Tensor) -> int | Tensor:
-    """Return the number of samples of ``x`` that have positions.
+def observe(
+    own: Moments, x: Tensor, group: ProcessGroup | None, anchor: Tensor | None = None
+) -> BatchMoments:
+    """Return the moments of the batch, pooled over the ranks of `group` where there is one.
 
-    A scalar tensor where ``torch.jit.trace`` records, so that the recording counts anew.
+    Args:
+        own: mean and variance of `'bn'` on this rank, (C,) each.
+        x: the batch of this rank, (N, C, *).
+        group: the process group, or None for this process alone.
+        anchor: see `merge_ranks`.
+    """
+    observed = BatchMoments(*own, count_samples(x))
+    return observed if group is None else merge_ranks(observed, group, anchor)
+
+
+def count_samples(x: Tensor) -> int | Tensor:
+    """Return the number of samples of `x`, or 0 where they have no positions.
+
+    While `torch.jit.trace` records it is a scalar tensor, so that the recording counts anew.
     """
     numbers = x.numel()
     if isinstance(numbers, Tensor):
@@ -31,17 +52,17 @@ def count_samples(x: Tensor) -> int | Tensor:
 
 
 def merge_ranks(own: BatchMoments, group: ProcessGroup, anchor: Tensor | None) -> BatchMoments:
-    """Pool the moments of all ranks of ``group``, each weighted by its number of samples.
+    """Pool the moments of all ranks of `group`, each weighted by its number of samples.
 
-    Every rank puts its moments into a row of its own and the rows are summed: one all-reduce hands
-    every rank all rows, from which it takes the total variance without a difference of large
-    numbers. A rank without samples weighs nothing.
+    Every rank fills its own row of a table of zeros. One all-reduce sums the tables, so that every
+    rank has all rows and merges them. A rank without samples has no weight.
 
     Args:
         own: the moments of this rank; finite where it has no samples.
         group: the process group.
-        anchor: a tensor that needs gradients, so that autograd, to any order, goes through the
-            all-reduce on every rank, also where the moments need none; None to leave autograd out.
+        anchor: a tensor that requires gradients, or None to leave autograd out. With it autograd,
+            to any order, goes through the all-reduce on every rank, even on a rank whose moments
+            require no gradients.
 
     Returns:
         The moments of all ranks, in float64; zero where no rank has a sample.
@@ -56,16 +77,14 @@ def merge_ranks(own: BatchMoments, group: ProcessGroup, anchor: Tensor | None) -
         dist.all_reduce(rows, group=group)
     samples = rows[:, :1].detach()
     means, variances = rows[:, 1:].chunk(2, dim=1)
-    shares = samples / samples.sum().clamp(min=1)
-    mean = (shares * means).sum(0)
-    var = (shares * (variances + (means - mean).square())).sum(0)
-    return BatchMoments(mean, var, samples.sum())
+    count = samples.sum()
+    return BatchMoments(*merge_moments(means, variances, samples / count.clamp(min=1)), count)
 
 
 def average_gradients(
     sums: tuple[Tensor, Tensor], samples: int | Tensor, group: ProcessGroup | None
 ) -> tuple[Tensor, Tensor]:
-    """Divide two (C,) tables by ``samples``, after summing them over the ranks of ``group``."""
+    """Divide two (C,) tables by `samples`, after summing them over the ranks of `group`."""
     if group is not None:
         stacked = torch.stack(sums)
         dist.all_reduce(stacked, group=group)
@@ -75,7 +94,7 @@ def average_gradients(
 
 
 class _SumOverRanks(torch.autograd.Function):
-    """The sum of a table over the ranks of a group; the gradient is summed likewise."""
+    """Sum a table over the ranks of a group, and the gradient likewise."""
 
     @staticmethod
     def forward(ctx: Any, table: Tensor, group: ProcessGroup, _: Tensor | None) -> Tensor:

@@ -1,8 +1,8 @@
-"""The op as one node of its own kind, for what counts the operations of a recorded graph.
+"""The op as one node of its own kind, for tools that count operations.
 
-mmengine's and fvcore's counters record a model by ``torch.jit`` and count each node by its kind.
-The plain expression, which every other recording is made of, has no kind by which they could know
-it; and a graph with this node would need this package wherever it runs.
+The counters of mmengine and fvcore record a model by `torch.jit` and count each node by its kind.
+They cannot recognise the plain expression, which every other recording is made of. Other recordings
+do not use this node, since their graphs must run without this package.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from sn_openmmlab.ops.switch_norm import switch_norm
 KIND = 'sn_openmmlab::switch_norm'
 
 _library = torch.library.Library('sn_openmmlab', 'DEF')
-# γ second: there the counters look for it, to know whether there is an affine map.
+# γ is second, where the counters look for it to see whether there is an affine map.
 _library.define(
     'switch_norm(Tensor x, Tensor? weight, Tensor? bias, Tensor mean_weight, Tensor var_weight, '
     'Tensor? batch_mean, Tensor? batch_var, str scopes, int num_groups, int correction, float eps) '
@@ -27,9 +27,9 @@ _library.define(
 def counted_switch_norm(
     x: Tensor, *parameters: Tensor | None, **settings: Any
 ) -> tuple[Tensor, BatchMoments | None]:
-    """Do what :func:`~sn_openmmlab.ops.switch_norm.switch_norm` does, as one node in a recording.
+    """Do what `switch_norm` does, as one node in a recording.
 
-    Its arguments are the same, but for ``group``, which has to be None.
+    The arguments are the same, except that there is no `group`.
     """
     given = settings['batch_moments']
     y, mean, var = torch.ops.sn_openmmlab.switch_norm(

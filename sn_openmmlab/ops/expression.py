@@ -1,15 +1,13 @@
-"""Switchable Normalization as one plain expression, differentiated by autograd to any order."""
+"""Switchable Normalization by the plain backend: one expression that autograd differentiates."""
 
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
-from sn_openmmlab.kernels.contract import Mixture
+from sn_openmmlab.kernels.contract import Mixture, Moments
 from sn_openmmlab.kernels.plain.mixing import normalize
 from sn_openmmlab.kernels.plain.moments import instance_moments, statistics_dtype
-from sn_openmmlab.kernels.plain.scopes import pool
-from sn_openmmlab.ops.batch import BatchMoments, count_samples, merge_ranks
-
-Moments = tuple[Tensor, Tensor]
+from sn_openmmlab.kernels.plain.scopes import batch_moments
+from sn_openmmlab.ops.batch import BatchMoments, observe
 
 
 def plain_switch_norm(
@@ -20,35 +18,39 @@ def plain_switch_norm(
     var_weight: Tensor,
     *,
     mixture: Mixture,
-    correction: int,
-    batch_moments: Moments | None,
+    given: Moments | None,
     group: ProcessGroup | None,
 ) -> tuple[Tensor, BatchMoments | None]:
-    """Normalize ``x``: see :func:`sn_openmmlab.ops.switch_norm.switch_norm`."""
+    """Normalize `x`, differentiable to any order; see `switch_norm`.
+
+    Args:
+        x: the input; see `switch_norm`, as for the parameters.
+        weight: γ.
+        bias: β.
+        mean_weight: λ.
+        var_weight: λ′.
+        mixture: what to mix.
+        given: moments of `'bn'` in place of those of the batch, or None.
+        group: the processes whose batches `'bn'` pools, or None.
+
+    Returns:
+        The output, and the moments of the batch, detached; None where they are given or not mixed.
+    """
     values = x.to(statistics_dtype(x.dtype))
-    instances = instance_moments(values, correction)
-    observed = None
-    if 'bn' in mixture.scopes and batch_moments is None:
-        observed = _observe(instances, x, group, anchor=mean_weight)
-        batch_moments = observed[:2]
-        observed = BatchMoments(observed.mean.detach(), observed.var.detach(), observed.samples)
-    scopes, num_groups, eps = mixture
+    instances = instance_moments(values, mixture.correction)
+    batch, observed = given, None
+    if 'bn' in mixture.scopes and given is None:
+        mean, var, samples = observe(batch_moments(*instances), x, group, anchor=mean_weight)
+        batch = (mean, var)
+        observed = BatchMoments(mean.detach(), var.detach(), samples)
     y = normalize(
         values,
         (weight, bias),
         (mean_weight, var_weight),
         instances,
-        batch_moments,
-        list(scopes),
-        num_groups,
-        eps,
+        batch,
+        list(mixture.scopes),
+        mixture.num_groups,
+        mixture.eps,
     )
     return y.to(x.dtype), observed
-
-
-def _observe(
-    instances: Moments, x: Tensor, group: ProcessGroup | None, anchor: Tensor
-) -> BatchMoments:
-    mean, var = pool(*instances, 'bn', 1)
-    observed = BatchMoments(mean.squeeze(0), var.squeeze(0), count_samples(x))
-    return observed if group is None else merge_ranks(observed, group, anchor)

@@ -9,11 +9,12 @@ from mmengine.registry import MODELS
 from torch import nn
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.layers.arguments import check_eps, check_flag, check_momentum, check_scopes
+from sn_openmmlab.layers.arguments import check_eps, check_flag, check_momentum
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm
 from sn_openmmlab.layers.names import LAYERS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
+from sn_openmmlab.ops.arguments import check_scopes
 
 _OPTIONS = (
     'scopes',

@@ -1,4 +1,4 @@
-"""Every complaint about what a layer is given: its type, its words, and how early it comes."""
+"""Every error about a layer's arguments and inputs: its type, its words, and when it is raised."""
 
 import re
 
@@ -89,7 +89,7 @@ def test_groups_need_not_divide_the_channels_where_no_scope_uses_them():
         {'eps': np.float32(1e-5), 'momentum': np.float32(0.1)},
     ],
 )
-def test_the_ends_of_the_ranges_lists_and_numpy_numbers_are_taken(good):
+def test_the_ends_of_the_ranges_lists_and_numpy_numbers_are_accepted(good):
     layer = SwitchNorm(**{'num_features': 8, **good})
 
     assert torch.isfinite(layer(torch.randn(2, 8, 3, 3))).all()
@@ -116,7 +116,7 @@ def test_an_input_of_the_wrong_shape_is_refused_before_anything_changes(shape, w
     with pytest.raises(ValueError, match=re.escape(words)) as caught:
         layer(torch.randn(shape))
 
-    # The tools show it as one sentence.
+    # The tools print a UsageError as one sentence.
     assert isinstance(caught.value, UsageError)
     assert all(torch.equal(value, before[name]) for name, value in layer.state_dict().items())
 

@@ -1,4 +1,4 @@
-"""Running statistics as the average over given batches, against averages taken by hand."""
+"""Running statistics as the average over given batches, against averages computed by hand."""
 
 import copy
 import warnings
@@ -17,13 +17,13 @@ SIZES = [(4, 3, 3, 5), (2, 3, 4, 4), (1, 3, 6, 2), (3, 3, 1, 1)]
 
 @pytest.fixture
 def batches():
-    """Of unequal sizes, scales and centres."""
+    """Return batches of unequal sizes, scales and centres."""
     return [k + (k + 1) * torch.randn(size).double() for k, size in enumerate(SIZES)]
 
 
 @pytest.fixture
 def model(randomized):
-    """Norms behind one another, after a training with a momentum, in mixed modes."""
+    """Return norms in sequence that were trained with momentum, in mixed modes."""
     norms = [SwitchNorm(3, momentum=0.3), nn.BatchNorm2d(3, momentum=0.2)]
     norms += [SyncSwitchNorm(3, momentum=None, correction=1), SwitchNorm(3, scopes=('in', 'ln'))]
     norms += [SwitchNorm(3, track_running_stats=False)]
@@ -35,7 +35,7 @@ def model(randomized):
 
 
 def _batch_moments(inputs, correction=0):
-    """The average over batches of mean and variance per channel, in float64."""
+    """Return the average over batches of mean and variance per channel, in float64."""
     tables = [x.transpose(0, 1).flatten(1) for x in inputs]
     variances = [table.var(1, correction=correction) for table in tables]
     return (
@@ -66,7 +66,7 @@ def test_averages_of_the_means_and_variances_of_batches(kind, momentum, batches,
     assert (layer.momentum, layer.training) == (momentum, False)
 
 
-def test_layer_behind_another_averages_what_reaches_it_in_training(model, batches):
+def test_a_layer_behind_another_averages_its_inputs_in_training(model, batches):
     reference = copy.deepcopy(model).train()
     with torch.no_grad():
         inputs = [reference[0](x) for x in batches]
@@ -88,8 +88,8 @@ def test_batch_norm_gets_what_torchs_function_gives_it(batches, randomized):
     torch.testing.assert_close(_statistics(net), _statistics(reference), rtol=0, atol=0)
 
 
-def test_torchs_function_passes_sn_by(batches, randomized):
-    """As the docs say; should it change, they have to."""
+def test_torchs_function_ignores_sn(batches, randomized):
+    """The docstring of `update_bn` says so; it must change if torch does."""
     layer = randomized(SwitchNorm(3)).double()
     before = _statistics(layer)
     swa_utils.update_bn(batches, layer)
@@ -112,7 +112,7 @@ def test_no_gradients_are_kept(model, batches):
 
 
 @pytest.mark.parametrize('error', [RuntimeError, KeyboardInterrupt])
-def test_failure_leaves_all_as_it_was(error, model, batches):
+def test_a_failure_changes_nothing(error, model, batches):
     def fail_at_the_second(module, args):
         if module[0].num_batches_tracked == 1:
             raise error
@@ -125,7 +125,7 @@ def test_failure_leaves_all_as_it_was(error, model, batches):
     assert _settings(model) == settings
 
 
-def test_layer_that_has_seen_no_data_yet_stops_it_and_changes_nothing(model, batches):
+def test_an_uninitialized_layer_stops_it_and_nothing_changes(model, batches):
     model.append(nn.LazyBatchNorm2d())
     settings = _settings(model)
     with pytest.raises(ValueError, match='uninitialized'):
@@ -145,14 +145,14 @@ def test_batches_are_tensors_or_stand_first(pack, batches, randomized):
 def test_batches_go_to_the_device(batches):
     layer, seen = SwitchNorm(3, device='meta'), []
     layer.register_forward_pre_hook(lambda module, args: seen.append(args[0].device.type))
-    # On this device there is nothing to look at afterwards.
+    # A tensor on this device has no value to read afterwards.
     layer.num_batches_tracked = torch.tensor(0)
     update_bn(batches, layer, 'meta')
     assert seen == ['meta'] * len(batches)
 
 
 class Branches(nn.Module):
-    """One that leaves a layer out."""
+    """A model that does not use one of its layers."""
 
     def __init__(self, randomized):
         super().__init__()
@@ -166,12 +166,12 @@ def _warnings(*args):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         update_bn(*args)
-    # Python shows the line that called it.
+    # The warning points to the line that called it.
     assert all(warning.filename == __file__ for warning in caught)
     return [str(warning.message) for warning in caught]
 
 
-def test_layer_that_no_batch_reached_is_named_and_stays(batches, randomized):
+def test_a_layer_that_no_batch_reached_is_named_and_unchanged(batches, randomized):
     model = Branches(randomized).double()
     before = _statistics(model)
     assert _warnings(batches, model) == [
@@ -182,7 +182,7 @@ def test_layer_that_no_batch_reached_is_named_and_stays(batches, randomized):
 
 
 @pytest.mark.parametrize('nothing', [[], [torch.empty(0, 3, 4, 4).double()]])
-def test_loader_without_a_sample_changes_nothing(nothing, randomized):
+def test_a_loader_without_a_sample_changes_nothing(nothing, randomized):
     model = Branches(randomized).double()
     before = _statistics(model)
     assert _warnings(nothing, model) == [
@@ -192,7 +192,7 @@ def test_loader_without_a_sample_changes_nothing(nothing, randomized):
     torch.testing.assert_close(_statistics(model), before, rtol=0, atol=0)
 
 
-def test_model_without_running_statistics_takes_no_batch():
+def test_a_model_without_running_statistics_takes_no_batch():
     def fail():
         raise AssertionError
         yield
@@ -201,7 +201,7 @@ def test_model_without_running_statistics_takes_no_batch():
 
 
 class FrozenStage(nn.Module):
-    """As a backbone with ``norm_eval``: its norm stays in evaluation."""
+    """Like a backbone with `norm_eval`: its norm stays in evaluation mode."""
 
     def __init__(self, norm):
         super().__init__()
@@ -217,7 +217,7 @@ class FrozenStage(nn.Module):
 
 
 @pytest.mark.parametrize('kind', [SwitchNorm, nn.BatchNorm2d])
-def test_layer_that_never_trains_keeps_and_uses_its_statistics(kind, batches, randomized):
+def test_a_layer_that_never_trains_keeps_and_uses_its_statistics(kind, batches, randomized):
     model = nn.Sequential(FrozenStage(randomized(kind(3))), SwitchNorm(3)).double()
     before = _statistics(model[0])
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Weights of another network do not load in silence."""
+"""Weights that were trained with other settings are refused."""
 
 import copy
 import io
@@ -56,7 +56,7 @@ def test_weights_that_were_trained_with_other_settings(other, assign, strict, ra
     torch.testing.assert_close(model['norm'].state_dict(), before, rtol=0, atol=0)
 
 
-def test_the_error_is_one_that_tools_show_and_one_of_torchs():
+def test_the_error_is_a_usage_error_and_a_runtime_error():
     assert issubclass(WeightsError, UsageError) and issubclass(WeightsError, RuntimeError)
 
 
@@ -92,7 +92,7 @@ def test_weights_without_a_record_load_as_before(other, randomized):
 
 @pytest.mark.parametrize('strict', [True, False])
 @pytest.mark.parametrize('name', ['mean_weight', 'var_weight'])
-def test_control_parameters_of_another_number(name, strict, randomized):
+def test_a_wrong_number_of_control_parameters(name, strict, randomized):
     model = _model(randomized)
     state = dict(model.state_dict())
     state[f'norm.{name}'] = torch.ones(2)
@@ -121,7 +121,7 @@ def test_a_wrapped_model_loads_what_it_saved_and_refuses_others(randomized):
 
 
 @pytest.mark.filterwarnings('error')
-def test_a_part_of_the_weights_without_those_of_the_layer(randomized):
+def test_weights_that_lack_those_of_the_layer_load(randomized):
     state = _model(randomized, correction=1).state_dict()
     for name in [name for name in state if name.startswith('norm.')]:
         del state[name]

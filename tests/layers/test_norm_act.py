@@ -1,4 +1,4 @@
-"""BatchNorms that activate in the same layer, as timm's do, become SN that does so too."""
+"""BatchNorms with an activation of their own, such as timm's, become SN layers with it."""
 
 import copy
 import pickle
@@ -19,7 +19,7 @@ from sn_openmmlab.layers.norm_act import SwitchNormAct, SyncSwitchNormAct
 
 
 class BatchNormAct2d(nn.BatchNorm2d):
-    """A stand-in for timm's: known by these two names."""
+    """A stand-in for timm's class, which is recognised by its module and name."""
 
     __module__ = 'timm.layers.norm_act'
 
@@ -33,7 +33,7 @@ class BatchNormAct2d(nn.BatchNorm2d):
 
 
 class SyncBatchNormAct(nn.SyncBatchNorm):
-    """A stand-in for timm's, to which its conversion gives the children."""
+    """A stand-in for timm's class, whose conversion sets the children."""
 
     __module__ = 'timm.layers.norm_act'
 
@@ -88,7 +88,7 @@ def test_training_with_bn_alone_is_the_original(kind, becomes, act, x, randomize
     for part in (reference, layer):
         leaf = x.clone().requires_grad_()
         y = part(leaf)
-        # Not those of λ, which the original lacks.
+        # λ is left out: the original has none.
         inputs = [leaf, *(part.get_parameter(name) for name, _ in reference.named_parameters())]
         seen.append([y, *torch.autograd.grad(y, inputs, grad)])
     torch.testing.assert_close(seen[1], seen[0])
@@ -108,7 +108,7 @@ def test_the_mix_is_normalized_before_it_is_dropped_and_activated(x, randomized)
 
 
 @pytest.mark.parametrize('module', ['timm.layers.norm_act', 'timm.models.layers.norm_act'])
-def test_places_of_older_and_newer_timm(module):
+def test_modules_of_older_and_newer_timm(module):
     older = type('BatchNormAct2d', (BatchNormAct2d,), {'__module__': module})
     older.forward = lambda self, x: self.act(nn.BatchNorm2d.forward(self, x))
     layer = older(6)
@@ -118,7 +118,7 @@ def test_places_of_older_and_newer_timm(module):
     torch.testing.assert_close(layer(x), reference(x))
 
 
-def test_one_that_only_inherits_the_forward_is_converted():
+def test_a_batch_norm_that_only_inherits_forward_is_converted():
     class Narrow(BatchNormAct2d):
         def __init__(self):
             super().__init__(4)
@@ -126,7 +126,7 @@ def test_one_that_only_inherits_the_forward_is_converted():
     assert type(convert_batch_norm(Narrow())) is SwitchNormAct
 
 
-def test_namesakes_from_elsewhere_are_left():
+def test_classes_of_the_same_name_elsewhere_are_left():
     elsewhere = type('BatchNormAct2d', (BatchNormAct2d,), {'__module__': 'somewhere'})
     elsewhere.forward = lambda self, x: x
     with pytest.warns(UserWarning, match=r'1 somewhere\.BatchNormAct2d \(a forward of its own\)'):

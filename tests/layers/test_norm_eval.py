@@ -1,4 +1,4 @@
-"""``norm_eval`` keeps a layer as it evaluates, whatever mode its model is in."""
+"""`norm_eval` keeps a layer in evaluation mode, whatever mode its model is in."""
 
 import copy
 import pickle
@@ -58,7 +58,7 @@ def test_a_new_layer_evaluates_before_any_mode_was_set(kind):
 
 
 @pytest.mark.parametrize('mode', [True, False])
-def test_without_it_the_mode_is_what_it_is_set_to(mode):
+def test_without_norm_eval_the_mode_is_the_one_that_was_set(mode):
     layer = SwitchNorm(4)
 
     assert layer.training
@@ -92,7 +92,7 @@ def test_checkpoints_fit_with_and_without_it():
     usual.load_state_dict(frozen.state_dict())
 
 
-def test_a_config_freezes_the_layer_whole():
+def test_a_config_freezes_the_whole_layer():
     build_norm_layer = pytest.importorskip('mmcv.cnn').build_norm_layer
 
     for kind in ('SN', 'SyncSN'):

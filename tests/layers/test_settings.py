@@ -1,4 +1,4 @@
-"""A state dict says how its layers mix."""
+"""A state dict records the settings of its layers."""
 
 import copy
 import io
@@ -109,7 +109,7 @@ def test_nothing_is_found_where_nothing_is_recorded(metadata):
     ],
     ids=str,
 )
-def test_what_another_program_noted_by_these_names_is_none_of_ours(record):
+def test_records_of_other_programs_under_these_names_are_ignored(record):
     state = SwitchNorm(4).state_dict()
     state._metadata = {'': record}
 

@@ -30,7 +30,7 @@ def test_the_default_layer_has_the_documented_parameters_and_buffers():
     assert (layer.eps, layer.momentum, layer.correction) == (1e-5, 0.1, 0)
 
 
-def test_the_toolboxes_know_it_for_a_norm_but_not_for_a_batch_norm():
+def test_the_toolboxes_recognise_it_as_a_norm_but_not_as_a_batch_norm():
     layer = SwitchNorm(5)
 
     assert isinstance(layer, nn.modules.instancenorm._InstanceNorm)
@@ -114,7 +114,7 @@ def test_the_state_survives_a_file(scopes, affine, randomized):
         assert torch.equal(other.state_dict()[name], value), name
 
 
-def test_strict_loading_names_what_is_missing_and_what_is_over():
+def test_strict_loading_names_missing_and_unexpected_keys():
     with_batch, without_batch = SwitchNorm(4), SwitchNorm(4, track_running_stats=False)
 
     with pytest.raises(RuntimeError, match=r'Unexpected key.*"running_mean", "running_var"'):
@@ -164,7 +164,7 @@ def test_importance_ratios_are_the_softmax_of_each_set_of_control_parameters():
 
 
 def test_the_description_names_what_the_layer_was_made_with():
-    # What stands between is torch's, and differs between its versions.
+    # The middle part is torch's, and differs between its versions.
     usual = repr(SwitchNorm(4))
     assert usual.startswith('SwitchNorm(4, eps=1e-05, momentum=0.1, affine=True, ')
     assert usual.endswith("track_running_stats=True, scopes=('in', 'ln', 'bn'), correction=0)")

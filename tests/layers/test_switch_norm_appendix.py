@@ -1,14 +1,15 @@
 """The layer's gradients against the explicit ones of the paper's appendix H.
 
-The appendix prints them with ratios that the means and the variances share. Sharing λ = λ′ makes
-its gradient by λ the sum of the layer's by λ and by λ′. Its terms in dL/dμ and in dL/dσ² are apart,
-so each alone, with the ratios of its own, is the gradient of the layer as it is.
+The appendix prints them for ratios that the means and variances share. With λ = λ′, its dL/dλ is
+the sum of the layer's dL/dλ and dL/dλ′. Its terms in dL/dμ and in dL/dσ² are separate, so each
+alone, with its own ratios, is the gradient of the layer.
 """
 
 import pytest
 import torch
 
 from sn_openmmlab.layers.switch_norm import SwitchNorm
+from tests.reference import scope_moments
 
 SCOPES = ('in', 'ln', 'bn')
 SHAPE = (3, 4, 2, 5)
@@ -22,18 +23,8 @@ def _column(table):
     return table[None, :, None, None]
 
 
-def _moments(h):
-    """μ_k and σ_k², each as a table of N × C entries."""
-    dims = {'in': (2, 3), 'ln': (1, 2, 3), 'bn': (0, 2, 3)}
-    means = {k: h.mean(dims[k], keepdim=True).expand(SHAPE)[..., 0, 0] for k in SCOPES}
-    variances = {
-        k: h.var(dims[k], unbiased=False, keepdim=True).expand(SHAPE)[..., 0, 0] for k in SCOPES
-    }
-    return means, variances
-
-
 def _by_control(ratios, grad, tables):
-    """dL/dλ_k, the gradients of appendix H, from the terms of one of dL/dμ and dL/dσ²."""
+    """Return dL/dλ_k of appendix H, from the terms of either dL/dμ or dL/dσ²."""
     w = ratios
     total = {k: (grad * tables[k]).sum() for k in SCOPES}
     by_in = (
@@ -55,7 +46,7 @@ def _by_control(ratios, grad, tables):
 
 
 def _pooled(ratios, factors, grad):
-    """Σ_k w_k · factor_k / |I_k| · (sum of ``grad`` over the instances of I_k)."""
+    """Return Σ_k w_k · factor_k / |I_k| · (sum of `grad` over the instances of I_k)."""
     n, c, height, width = SHAPE
     hw = height * width
     grad = grad[..., None, None]
@@ -67,9 +58,10 @@ def _pooled(ratios, factors, grad):
 
 
 def _appendix(layer, h, grad):
-    """All gradients of appendix H; those by λ and λ′ are its terms in dL/dμ and in dL/dσ²."""
+    """Return all gradients of appendix H; dL/dλ has its terms in dL/dμ, dL/dλ′ those in dL/dσ²."""
     w, w_var = _ratios(layer.mean_weight), _ratios(layer.var_weight)
-    means, variances = _moments(h)
+    moments = {k: scope_moments(h, k) for k in SCOPES}
+    means, variances = ({k: moments[k][i] for k in SCOPES} for i in (0, 1))
     mu = sum(w[k] * means[k] for k in SCOPES)
     sigma2_eps = sum(w_var[k] * variances[k] for k in SCOPES) + layer.eps
     h_tilde = (h - mu[..., None, None]) / sigma2_eps.sqrt()[..., None, None]
@@ -107,7 +99,7 @@ def grad():
     return torch.randn(SHAPE, dtype=torch.float64)
 
 
-def test_with_ratios_of_their_own_for_means_and_variances(layer, h, grad, outcome):
+def test_with_separate_ratios_for_means_and_variances(layer, h, grad, outcome):
     found = outcome(layer, h, grad)
     found.pop('y')
 

@@ -1,4 +1,4 @@
-"""Under autocast the layer does with types what BatchNorm does in the same place."""
+"""Under autocast the layer keeps the types that BatchNorm keeps in the same place."""
 
 import copy
 from contextlib import nullcontext
@@ -18,7 +18,7 @@ def _autocast(enabled=True):
 
 
 def _types_and_values(module, x, forward_inside, backward):
-    """The types and values of the output, the loss's gradients and the running statistics."""
+    """Return types and values of the output, the loss's gradients and the running statistics."""
     module, x = copy.deepcopy(module), x.detach().requires_grad_()
     with _autocast(forward_inside):
         y = module(x)
@@ -61,7 +61,7 @@ def test_with_the_batch_scope_alone_so_are_the_values(dtype, backward):
     unit = torch.finfo(dtype).eps
     tight = {'rtol': 1e-4, 'atol': 1e-4}
     for name in found:
-        # The two may round a bfloat16 output to neighbours, and its gradient sums up 512 of them.
+        # The two may round a bfloat16 output differently, and its gradient adds up 512 of them.
         loose = {'rtol': unit, 'atol': unit * 5} if dtype == torch.bfloat16 else tight
         torch.testing.assert_close(
             found[name], expected[name], **loose, msg=lambda m, n=name: n + m

@@ -15,7 +15,7 @@ OPTIONS = [{}, {'momentum': None}, {'affine': False, 'correction': 1}, {'scopes'
 
 @pytest.fixture(autouse=True)
 def fresh_compiler(tmp_path, monkeypatch):
-    """No compiled code from other tests, and none left behind."""
+    """Clear compiled code before and after each test."""
     monkeypatch.setenv('TORCHINDUCTOR_CACHE_DIR', str(tmp_path / 'inductor'))
     monkeypatch.setenv('TRITON_CACHE_DIR', str(tmp_path / 'triton'))
     torch._dynamo.reset()

@@ -17,7 +17,7 @@ def _layer(randomized, **options):
 
 
 def _rounding(dtype):
-    """Statistics in float32 or better leave the output only its own rounding to ``dtype``."""
+    """Return the tolerance: with statistics in float32, only the rounding to `dtype` remains."""
     if dtype == torch.float64:
         return {'rtol': 1e-12, 'atol': 1e-12}
     # 1e-5: float32's own error, a few units of 2**-24 on numbers around 10.

@@ -61,7 +61,7 @@ def test_a_constant_input_gives_beta(shape, value, dtype, randomized, outcome):
     found = outcome(layer, x, torch.randn(shape).to(dtype))
 
     beta = layer.bias.detach().to(dtype).reshape(1, 6, *[1] * (len(shape) - 2)).expand(shape)
-    # Every mean is the constant itself, so nothing is left but the rounding of β.
+    # Every mean is the constant itself, so only the rounding of β remains.
     torch.testing.assert_close(found['y'], beta, rtol=torch.finfo(dtype).eps, atol=1e-6)
     assert all(table.isfinite().all() for table in found.values())
 
@@ -80,14 +80,14 @@ def test_an_offset_of_ten_thousand_in_float32(scopes, offset, training, randomiz
     expected = outcome(exact, x.double(), grad.double())
     found = outcome(layer, x, grad)
 
-    # Floats near 1e4 are 2**-10 apart. The mean is off by half of that for being a float, and by as
-    # much for each of the two means it comes from, of the scope and of the instance; x - mean is
-    # exact. Over σ and times γ that is the error of the output. σ is off by a smaller share.
+    # Floats near 1e4 are 2**-10 apart. Rounding moves the mixed mean by half of that, and also each
+    # of the two means it comes from, of the scope and of the instance; x - mean is exact. Divided
+    # by σ and times γ that is the error of the output. The relative error of σ is smaller.
     spacing = 2**-10
     scale = _scale(exact, x.double())
     assert (_error(found, expected, 'y') <= 1.5 * spacing * (scale + expected['y'].abs())).all()
-    # The gradients add up dL/dμ, of each sample and channel, times deviations off by as much; the
-    # factor 4 is for products of up to four of them. That of β does not look at the input.
+    # The gradients add up dL/dμ of each sample and channel times deviations with that error. The
+    # factor 4 covers products of up to four of them. The gradient of β does not use the input.
     by_mean = (grad.sum((2, 3), keepdim=True) * scale).abs().sum()
     for name in ('weight', 'mean_weight', 'var_weight'):
         bound = 4 * spacing * (by_mean + expected[name].abs())
@@ -100,7 +100,7 @@ def _error(found, expected, name):
 
 
 def _scale(layer, x):
-    """|γ| / σ for each sample and channel: how much the layer stretches the deviations."""
+    """Return |γ| / σ for each sample and channel: how much the layer scales the deviations."""
     return layer(x).detach().std((2, 3), keepdim=True) / x.std((2, 3), keepdim=True)
 
 
@@ -115,8 +115,8 @@ def test_float16_inputs_near_sixty_thousand(low, training, randomized, outcome, 
     expected = outcome(_double(layer), x.double(), grad.double(), paper)
     found = outcome(layer, x, grad)
 
-    # Statistics in float32 leave the rounding of the output to float16, plus the rounding of the
-    # means to float32, 2**-9 near 6e4, over a deviation of at least 1e3.
+    # With statistics in float32 two errors remain: rounding the output to float16, and rounding the
+    # means to float32, 2**-9 near 6e4, over a standard deviation of at least 1e3.
     bound = {'rtol': torch.finfo(torch.float16).eps / 2, 'atol': 1e-5}
     torch.testing.assert_close(found['y'].double(), expected['y'], **bound)
     for name in ('bias', 'weight', 'mean_weight', 'var_weight'):

@@ -24,7 +24,7 @@ LAYERS = {
 
 @pytest.fixture(params=LAYERS)
 def model(request, randomized):
-    """A small model in evaluation mode: convolutions, SN and a classifier."""
+    """Return a small model in evaluation mode: convolutions, SN and a classifier."""
     layers = [randomized(SwitchNorm(4, **LAYERS[request.param])) for _ in range(2)]
     return nn.Sequential(
         nn.Conv2d(3, 4, 3),
@@ -74,7 +74,7 @@ def test_onnx_runtime_gives_the_same_for_any_size(opset, dynamo, model):
     for size in SIZES:
         images = _images(size)
         found = session.run(None, {'images': images.numpy()})[0]
-        # float32 on both sides, in other orders of summation.
+        # Both compute in float32, with different orders of summation.
         torch.testing.assert_close(
             torch.from_numpy(found), model(images).detach(), rtol=1e-4, atol=1e-5
         )

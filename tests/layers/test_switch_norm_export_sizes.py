@@ -1,4 +1,4 @@
-"""What was exported at one size computes the paper's formula at every other."""
+"""A model exported at one size computes the paper's formula at every other size."""
 
 import copy
 import io
@@ -27,7 +27,7 @@ MAP, PIXEL = ((made, RANKS[4]) for made in RANKS[4][:2])
 
 @pytest.fixture(params=[0, 1], ids=['paper', 'authors'])
 def layers(request, randomized):
-    """A layer of all scopes in evaluation, and one whose batch is that of its input."""
+    """Return a layer of all scopes in evaluation, with running statistics or without."""
     options = {'scopes': SCOPES, 'num_groups': 2, 'correction': request.param}
     given = randomized(SwitchNorm(4, **options))
     batch = randomized(SwitchNorm(4, track_running_stats=False, **options))
@@ -35,7 +35,7 @@ def layers(request, randomized):
 
 
 def _dynamic(x, name):
-    """Every dimension of ``x`` but the channels, as each exporter wants it."""
+    """Return every dimension of `x` but the channels, as each exporter wants it."""
     return {d: name(d) for d in range(x.dim()) if d != 1}
 
 
@@ -135,7 +135,7 @@ def test_an_example_without_samples_and_a_batch_without_them(randomized):
 
 
 def test_recording_gives_no_warning_about_the_layer():
-    # As with torch's BatchNorm: what was recorded holds for other inputs.
+    # As with torch's BatchNorm, the recording is valid for other inputs.
     layer = SwitchNorm(4, scopes=SCOPES, num_groups=2, correction=1)
 
     with warnings.catch_warnings():

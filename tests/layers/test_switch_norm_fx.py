@@ -37,7 +37,7 @@ def test_each_layer_is_one_call_and_the_values_are_the_models(model):
         torch.testing.assert_close(dict(copied.state_dict()), dict(twin.state_dict()))
 
 
-def test_a_layer_alone_has_no_name_to_call_it_by():
+def test_a_layer_that_is_the_root_is_refused():
     with pytest.raises(ValueError, match=r'trace a module that has it as a child'):
         symbolic_trace(SwitchNorm(4))
 

@@ -1,4 +1,4 @@
-"""The layer with ``correction=1`` against the authors' published code, run once in float64."""
+"""The layer with `correction=1` against the authors' published code, run once in float64."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def _layer(case):
 
 
 def _flat(tables):
-    """Their (1, C, 1, 1) as our (C,)."""
+    """Return their (1, C, 1, 1) tables as our (C,)."""
     return {name: table.flatten() for name, table in tables.items()}
 
 

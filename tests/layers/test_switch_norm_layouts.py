@@ -1,4 +1,4 @@
-"""How the input lies in memory changes neither the output nor the gradients."""
+"""The memory layout of the input changes neither the output nor the gradients."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""What the layer keeps and allocates: its input for backward, its output, and small change."""
+"""The memory of the layer: its input saved for backward, its output, and small tables."""
 
 import copy
 
@@ -24,7 +24,7 @@ DTYPES = [torch.float32, torch.bfloat16, torch.float64]
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    """Blocks much smaller than the input, with scratch memory of their own."""
+    """Make blocks much smaller than the input, with new scratch memory."""
     monkeypatch.setattr(walk, 'BLOCK_ELEMENTS', N * C * H * W // 32)
     monkeypatch.setattr(walk, '_kept', type(walk._kept)())
 
@@ -35,7 +35,7 @@ def _inputs(name, dtype):
 
 
 def _allocations(function):
-    """The sizes in bytes of everything that ``function`` allocates, inside kernels too."""
+    """Return the sizes in bytes of all that `function` allocates, inside kernels too."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         result = function()
     events = profiler.profiler.kineto_results.events()
@@ -121,7 +121,7 @@ def test_nothing_is_saved_without_gradients():
         layer(x)
 
 
-def test_the_layer_is_as_light_for_backward_as_batch_norm():
+def test_the_layer_saves_no_more_for_backward_than_batch_norm():
     x, _ = _inputs('contiguous', torch.float32)
     sizes = {}
     for module in (SwitchNorm(C), torch.nn.BatchNorm2d(C)):

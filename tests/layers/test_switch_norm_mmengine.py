@@ -30,7 +30,7 @@ def _state(model):
 
 
 def _train_step(model):
-    """A step that moves every parameter, and the running statistics with it."""
+    """Take a step that changes every parameter and the running statistics."""
     model(torch.randn(2, 3, 6, 6))
     with torch.no_grad():
         for parameter in model.parameters():
@@ -102,7 +102,7 @@ def test_a_checkpoint_brings_everything_back(tmp_path, randomized):
 
 
 def _saved(path, model):
-    """A file as mmengine's runner writes it."""
+    """Return a file as mmengine's runner writes it."""
     state = weights_to_cpu(get_state_dict(model))
     save_checkpoint({'state_dict': state, 'meta': {}}, str(path))
     return str(path)
@@ -122,7 +122,7 @@ def test_a_checkpoint_of_other_scopes_is_refused(wrapped, strict, tmp_path, rand
 
 
 @pytest.mark.parametrize('strict', [True, False])
-def test_control_parameters_of_another_number_are_refused(strict, tmp_path, randomized):
+def test_a_wrong_number_of_control_parameters_is_refused(strict, tmp_path, randomized):
     other = nn.Sequential(nn.Conv2d(3, 4, 3), randomized(SwitchNorm(4, scopes=('in', 'ln'))))
     file = str(tmp_path / 'model.pth')
     save_checkpoint({'state_dict': dict(other.state_dict()), 'meta': {}}, file)
@@ -149,7 +149,7 @@ class _Net(BaseModel):
 
 
 class _Witness(Hook):
-    """Keeps the model's state after every iteration, before the average looks at it."""
+    """Keep the model's state after every iteration, before the average is updated."""
 
     priority = 'VERY_HIGH'
 

@@ -1,4 +1,4 @@
-"""The toolboxes' ResNets with SN: freezing and zero initialization are as for BN."""
+"""The toolboxes' ResNets with SN: freezing and zero initialization work as for BN."""
 
 from importlib import import_module
 
@@ -28,7 +28,7 @@ def depth(request):
 
 @pytest.fixture(params=TOOLBOXES)
 def frozen(request, depth):
-    """A ResNet whose stem and first stage are frozen, after a training step's backward."""
+    """Return a ResNet whose stem and first stage are frozen, after a training step's backward."""
     model = _resnet(request.param, depth, frozen_stages=1, norm_eval=False)
     model.train()
     model.before = {name: buffer.clone() for name, buffer in model.named_buffers()}
@@ -87,7 +87,7 @@ def test_exactly_the_parameters_that_bn_freezes_are_frozen_and_lambda_with_them(
 
 @pytest.mark.parametrize('toolbox', TOOLBOXES)
 def test_evaluating_batch_norms_leaves_sn_in_training(toolbox):
-    # ``norm_eval`` freezes the statistics of BatchNorms alone.
+    # `norm_eval` freezes the statistics of BatchNorms only.
     model = _resnet(toolbox, 18, frozen_stages=-1, norm_eval=True)
     model.train()
 

@@ -1,4 +1,4 @@
-"""What rewrites BatchNorms in a model leaves the layer alone."""
+"""Tools that rewrite the BatchNorms of a model leave the layer alone."""
 
 import copy
 
@@ -13,7 +13,7 @@ from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 @pytest.fixture
 def model(randomized):
-    """Convolution and SN, then convolution and BN to show that the rewrite happens."""
+    """Return convolution and SN, then convolution and BN to show that the rewrite happens."""
     return nn.Sequential(
         nn.Sequential(nn.Conv2d(3, 4, 3), randomized(SwitchNorm(4))),
         nn.Sequential(nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4)),
@@ -70,7 +70,7 @@ def test_reverting_leaves_sn_the_same_object(rewrite, model):
 
 
 def test_mmcvs_sync_bn_leaves_it_the_same_object(only_sn):
-    # Without a BN in the model: mmcv's SyncBatchNorm cannot be made outside of a process group.
+    # No BN in this model: mmcv's SyncBatchNorm cannot be built outside of a process group.
     sn, x = only_sn[1], torch.randn(2, 3, 8, 8)
     before = only_sn(x)
 
@@ -80,6 +80,6 @@ def test_mmcvs_sync_bn_leaves_it_the_same_object(only_sn):
     assert torch.equal(converted(x), before)
 
 
-def test_mmcv_takes_it_for_a_norm_layer_but_not_for_a_batch_norm():
+def test_mmcv_recognises_it_as_a_norm_layer_but_not_as_a_batch_norm():
     assert is_norm(SwitchNorm(4))
     assert not is_norm(SwitchNorm(4), exclude=SwitchNorm)

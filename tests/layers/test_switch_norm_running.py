@@ -1,4 +1,4 @@
-"""The running statistics against plainly computed averages of the batches' statistics."""
+"""The running statistics against averages of the batches' statistics."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ def _batches(shape, count=4):
 
 
 def _moments(batch):
-    """Mean and variance per channel; the variance is the one that normalized, so over n."""
+    """Return mean and variance per channel; the variance divides by n, as in training."""
     pixels = batch.transpose(0, 1).flatten(1)
     return pixels.mean(1), pixels.var(1, unbiased=False)
 
@@ -101,7 +101,7 @@ def test_the_running_statistics_do_not_hold_the_graph():
 
 
 def test_one_layer_used_twice_before_backward_keeps_its_gradients(paper, outcome):
-    # As the heads of one-stage detectors do with one norm layer on several feature maps.
+    # The heads of one-stage detectors use one norm layer on several feature maps.
     layer = SwitchNorm(4, dtype=torch.float64)
     x = torch.randn(3, 4, 2, 3, dtype=torch.float64)
     grad = torch.randn_like(x)

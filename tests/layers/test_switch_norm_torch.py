@@ -13,7 +13,7 @@ EPS, GROUPS = 1e-3, 2
 
 
 def _one_hot(scope, randomized):
-    """A layer of all scopes whose ratios are exactly 1 for ``scope`` and 0 for the others."""
+    """Return a layer of all scopes whose ratios are exactly 1 for `scope` and 0 elsewhere."""
     layer = SwitchNorm(6, eps=EPS, scopes=SCOPES, num_groups=GROUPS, dtype=torch.float64)
     randomized(layer)
     with torch.no_grad():
@@ -73,14 +73,14 @@ def test_output_and_gradients_are_torchs(scope, torchs, shape, training, randomi
 
 
 def _unused(layer):
-    """Zero, so that autograd finds the control parameters that torch's norms do not have."""
+    """Return zero, so that autograd finds the control parameters, which torch's norms lack."""
     return 0 * (layer.mean_weight.sum() + layer.var_weight.sum())
 
 
 @pytest.mark.parametrize('scope', ['in', 'ln', 'bn', 'gn'])
 @pytest.mark.parametrize('shape', SHAPES)
 def test_a_single_scope_needs_no_control(scope, shape, randomized):
-    # The softmax of one number is 1 whatever it is, and has no gradient.
+    # The softmax of any single number is 1, and has no gradient.
     layer = SwitchNorm(6, scopes=(scope,), num_groups=GROUPS, dtype=torch.float64)
     randomized(layer)
     all_scopes = _one_hot(scope, randomized)

@@ -29,7 +29,7 @@ def _layer(kind, dtype=torch.float64, **options):
 
 
 def _input(shape, seed):
-    """A batch, the gradient of its output, and a direction for second derivatives."""
+    """Return a batch, the gradient of its output, and a direction for second derivatives."""
     torch.manual_seed(seed)
     return [torch.randn(shape, dtype=torch.float64) for _ in range(3)]
 
@@ -48,7 +48,7 @@ def _ragged(rank, dtype=torch.float64):
 
 
 def _without_samples(rank, empty):
-    """States before and after a batch that all ranks lack; the outcome where only rank 1 does."""
+    """Return states before and after all ranks have an empty batch, and the outcome if one has."""
     found = {}
     for momentum in (0.1, None):
         layer = _layer(SyncSwitchNorm, momentum=momentum)
@@ -72,7 +72,7 @@ def _with_fault(rank, fault):
 
 
 def _sent(rank, train=True, **options):
-    """The collectives of the forward and of the backward pass."""
+    """Return the collectives of the forward and of the backward pass."""
     sent = []
 
     def spy(name, real):
@@ -89,7 +89,7 @@ def _sent(rank, train=True, **options):
 
 
 def _without_gradient(rank):
-    """Rank 1 has no samples, and what it has does not come from a layer that learns."""
+    """Return the gradient of x; on rank 1, x is empty and requires none."""
     x, grad, _ = _input((3 - 3 * rank, 4, 3, 2), 0)
     layer = _layer(SyncSwitchNorm)
     layer(x.requires_grad_(rank == 0)).backward(grad)
@@ -155,7 +155,10 @@ def ranks(run_ranks):
 
 
 def _paper_of_ragged(layer, batches):
-    """Eq. 2 to 5 on samples of different sizes; every sample weighs the same in ``'bn'``."""
+    """Return Eq. 2 to 5 on samples of different sizes, with equal weights in `'bn'`.
+
+    `tests/reference.py` takes samples of one size.
+    """
     means = torch.cat([x.flatten(2).mean(2) for x in batches])
     squares = torch.cat([x.flatten(2).square().mean(2) for x in batches])
     moments = {
@@ -215,7 +218,7 @@ def test_ranks_of_different_sizes_pool_their_samples(name, dtype, tolerance, bac
 
 @pytest.mark.parametrize('backend', BACKENDS)
 @pytest.mark.parametrize('empty', ['no samples', 'no positions'])
-def test_a_batch_that_all_ranks_lack_changes_nothing(empty, backend, ranks):
+def test_empty_batches_on_all_ranks_change_nothing(empty, backend, ranks):
     for rank in ranks:
         for momentum in ('0.1', 'None'):
             before, after, outcome = rank[backend][empty][momentum]
@@ -227,7 +230,7 @@ def test_a_batch_that_all_ranks_lack_changes_nothing(empty, backend, ranks):
 
 @pytest.mark.parametrize('backend', BACKENDS)
 @pytest.mark.parametrize('empty', ['no samples', 'no positions'])
-def test_a_rank_with_nothing_leaves_the_others_as_if_alone(empty, backend, ranks):
+def test_a_rank_with_an_empty_batch_does_not_affect_the_others(empty, backend, ranks):
     with_samples, without = (rank[backend][empty]['first'] for rank in ranks)
     x, grad, _ = _input(SHAPES[0], 0)
     alone = _outcome(_layer(SwitchNorm), x, grad)
@@ -241,7 +244,7 @@ def test_a_rank_with_nothing_leaves_the_others_as_if_alone(empty, backend, ranks
 
 @pytest.mark.parametrize('backend', BACKENDS)
 def test_an_empty_input_that_needs_no_gradient_still_takes_part_in_backward(backend, ranks):
-    # As of MMDetection's RoI extractor of one level, where an image has no proposals.
+    # MMDetection's RoI extractor of one level gives this where an image has no proposals.
     x, grad, _ = _input((3, 4, 3, 2), 0)
     expected = _outcome(_layer(SwitchNorm), x, grad)['x']
 

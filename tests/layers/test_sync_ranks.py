@@ -16,7 +16,7 @@ SCOPES = [(*others, 'bn') for count in range(4) for others in combinations(OTHER
 
 
 class Case(NamedTuple):
-    """A layer, and how many samples each rank holds."""
+    """The settings of a layer, and how many samples each rank holds."""
 
     samples: tuple[int, ...]
     scopes: tuple[str, ...] = ('in', 'ln', 'bn')
@@ -63,14 +63,14 @@ def _layer(kind, case):
 
 
 def _batch(case):
-    """The whole batch, far from zero, and the gradient of its output."""
+    """Return the whole batch, far from zero, and the gradient of its output."""
     torch.manual_seed(2)
     shape = (sum(case.samples), CHANNELS, *POSITIONS)
     return torch.randn(shape, dtype=torch.float64) + 5, torch.randn(shape, dtype=torch.float64)
 
 
 def _outcome(case, rank, process_group=None):
-    """What one rank finds for its part of the batch."""
+    """Return the results of one rank for its part of the batch."""
     layer = _layer(SyncSwitchNorm, case)
     layer.process_group = process_group
     x, grad = (part.split(case.samples)[rank] for part in _batch(case))
@@ -94,13 +94,13 @@ def on_rank(rank, world):
 
 @pytest.fixture(scope='module')
 def worlds(run_ranks):
-    """What the ranks of two and of three processes found."""
+    """Return the results of the ranks, of two and of three processes."""
     return {world: run_ranks(__file__, world) for world in (2, 3)}
 
 
 @pytest.fixture(scope='module')
 def check(paper, outcome):
-    """A function that checks what the ranks of a case found, and that they agree."""
+    """Return a function that checks the ranks' results of a case, and that they agree."""
     return lambda case, ranks: _check(_expected(case, paper, outcome), case, ranks)
 
 

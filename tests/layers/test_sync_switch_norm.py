@@ -1,4 +1,4 @@
-"""SyncSN in one process: it is SN, for torch, mmengine and mmcv as well."""
+"""SyncSN in one process works as SN, for torch, mmengine and mmcv as well."""
 
 import copy
 import pickle
@@ -16,7 +16,7 @@ from sn_openmmlab import SwitchNorm, SyncSwitchNorm
 
 @pytest.fixture
 def lone_group():
-    """A process group with one rank, as a training on one GPU has."""
+    """Set up a process group with one rank, as training on one GPU does."""
     dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)
     yield
     dist.destroy_process_group()
@@ -80,7 +80,7 @@ def test_a_copy_is_independent_and_equal(copied, randomized):
 
 
 @pytest.mark.parametrize('wrong', [[0, 1], 'gloo', 2])
-def test_what_is_no_process_group_is_one_sentence(wrong):
+def test_an_invalid_process_group_gives_one_sentence(wrong):
     with pytest.raises(TypeError, match=r'^process_group must be None, .* not .*\.$'):
         SyncSwitchNorm(4, process_group=wrong)
 
@@ -119,7 +119,7 @@ REWRITES = {
 
 
 @pytest.mark.parametrize('name', REWRITES)
-def test_what_rewrites_batch_norms_leaves_it_alone(name, model):
+def test_tools_that_rewrite_batch_norms_leave_it_alone(name, model):
     layer, state = model[1], copy.deepcopy(model[1].state_dict())
 
     rewritten = REWRITES[name](model)

@@ -1,16 +1,24 @@
-"""Which backend runs: the fastest that can, or the one that was asked for by name."""
+"""The op runs on the fastest backend that can run, or on the one that is forced."""
 
 import threading
+from importlib.util import find_spec
 
 import pytest
 import torch
 from torch.autograd import forward_ad
 
 from sn_openmmlab.ops import backends
-from sn_openmmlab.ops.backends import BackendError, choose_backend, obstacle, use_backend
+from sn_openmmlab.ops.backends import (
+    BackendError,
+    choose_backend,
+    fused_kernels,
+    obstacle,
+    use_backend,
+)
 from sn_openmmlab.ops.switch_norm import switch_norm
 
 FUSED = ('aten', 'triton')
+NEEDS_TRITON = pytest.mark.skipif(find_spec('triton') is None, reason='Triton is not installed')
 
 
 @pytest.fixture
@@ -42,7 +50,7 @@ def test_a_name_forces_the_backend(x, name):
     assert (node == 'FusedSwitchNormBackward') == (name == 'aten')
 
 
-def test_the_inner_of_two_names_counts_and_the_outer_comes_back(x):
+def test_the_inner_of_two_names_counts_and_then_the_outer_again(x):
     with use_backend('plain'):
         with use_backend('aten'):
             assert choose_backend(x) == 'aten'
@@ -59,7 +67,7 @@ def test_after_an_error_the_choice_is_free_again(x):
         assert choose_backend(x) == 'plain'
 
 
-def test_an_unknown_name_is_a_value_error_that_names_the_known(x):
+def test_an_unknown_name_is_a_value_error_that_lists_the_known_ones(x):
     with use_backend('plain'):
         with pytest.raises(ValueError, match=r"^unknown backend 'cuda': .*'aten'.*") as error:
             use_backend('cuda').__enter__()
@@ -70,7 +78,7 @@ def test_an_unknown_name_is_a_value_error_that_names_the_known(x):
 
 @pytest.mark.parametrize('forced', [None, 'plain'])
 def test_a_second_thread_sees_the_choice_and_computes(x, forced):
-    # The choice is the process's, as of a benchmark; autograd runs backward in threads of its own.
+    # The choice holds for the process, since autograd runs backward in threads of its own.
     found = []
     with use_backend(forced or 'aten'):
         thread = threading.Thread(target=lambda: found.append((choose_backend(x), _op(x))))
@@ -112,7 +120,7 @@ PLACES = {
 
 @pytest.mark.parametrize('name', FUSED)
 @pytest.mark.parametrize('place', PLACES)
-def test_where_only_the_plain_expression_can_run_a_fused_name_is_refused(x, place, name):
+def test_a_fused_backend_is_refused_where_only_the_plain_expression_can_run(x, place, name):
     with use_backend(name), pytest.raises(BackendError) as error:
         place(x)
 
@@ -125,7 +133,7 @@ def test_where_only_the_plain_expression_can_run_a_fused_name_is_refused(x, plac
 
 @pytest.mark.parametrize('name', FUSED)
 def test_torch_compile_refuses_a_fused_name_and_says_why(x, name):
-    # Dynamo wraps what is raised while it traces, so the class is its own.
+    # Dynamo wraps exceptions that are raised while it traces in its own class.
     with use_backend(name), pytest.raises(Exception, match=f"backend '{name}' cannot run here"):
         _under_compile(x)
 
@@ -142,7 +150,7 @@ def test_triton_is_refused_on_the_cpu(x, monkeypatch):
     _assert_one_sentence(str(error.value))
 
 
-def test_triton_where_it_is_not_installed_or_does_not_take_the_type(x, monkeypatch):
+def test_triton_is_refused_where_it_is_missing_or_does_not_take_the_type(x, monkeypatch):
     monkeypatch.setenv('TRITON_INTERPRET', '1')
     with use_backend('triton'):
         assert 'not torch.float64' in obstacle('triton', x.double())
@@ -150,6 +158,27 @@ def test_triton_where_it_is_not_installed_or_does_not_take_the_type(x, monkeypat
         assert obstacle('triton', x) == 'Triton is not installed'
         monkeypatch.setattr(backends, '_triton_version', lambda: (3, 5))
         assert obstacle('triton', x) == 'it needs Triton 3.6 or newer'
+
+
+def test_a_scope_that_triton_does_not_fuse_goes_to_the_next_backend(x, monkeypatch):
+    monkeypatch.setenv('TRITON_INTERPRET', '1')
+    monkeypatch.setattr(backends, '_triton_version', lambda: (3, 6))
+    monkeypatch.setattr(backends, 'FUSED_SCOPES', ('in', 'ln'))
+
+    with use_backend('triton'):
+        assert choose_backend(x, ('ln', 'in')) == 'triton'
+        with pytest.raises(BackendError, match="do not fuse the scope 'bn'") as error:
+            choose_backend(x, ('in', 'bn'))
+    _assert_one_sentence(str(error.value))
+    assert choose_backend(x, ('in', 'bn')) == 'aten'
+
+
+@pytest.mark.parametrize('name', ['aten', pytest.param('triton', marks=NEEDS_TRITON)])
+def test_the_modules_of_a_fused_backend_are_in_its_package(name):
+    passes, tables = fused_kernels(name)
+
+    assert passes.__name__ == f'sn_openmmlab.kernels.{name}.passes'
+    assert tables.__name__ == f'sn_openmmlab.kernels.{name}.tables'
 
 
 def test_the_obstacle_of_another_device_is_named():

@@ -1,4 +1,4 @@
-"""Moments pooled over ranks against those of all samples, with the processes played by turns."""
+"""Moments pooled over ranks against those of all samples, with the processes run in turn."""
 
 import pytest
 import torch
@@ -9,9 +9,9 @@ from sn_openmmlab.ops.batch import BatchMoments, average_gradients, merge_ranks
 
 @pytest.fixture
 def by_turns(monkeypatch):
-    """A function (one call per rank) -> their results, where an all-reduce sums over all ranks.
+    """Return a function (one call per rank) -> their results; an all-reduce sums over all calls.
 
-    Every call runs twice: first to learn what each rank sends, then to hand each rank the sum.
+    Every call runs twice: first to record what each rank sends, then to give each rank the sum.
     """
 
     def run(calls):
@@ -33,7 +33,7 @@ def by_turns(monkeypatch):
 
 
 def _moments(samples, dtype):
-    """Of (N, C) samples; zero where there are none."""
+    """Return the moments of (N, C) samples; zero where there are none."""
     if len(samples) == 0:
         return BatchMoments(*torch.zeros(2, samples.shape[1], dtype=dtype), 0)
     mean, var = samples.mean(0), samples.var(0, correction=0)

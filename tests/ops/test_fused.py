@@ -1,4 +1,4 @@
-"""The fused op as a function of autograd: its gradients to any order, and autograd's customs."""
+"""The fused op as an autograd function: gradients to any order, and what autograd guarantees."""
 
 import gc
 import threading
@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from sn_openmmlab.ops.backends import use_backend
 from sn_openmmlab.ops.switch_norm import switch_norm
+from tests.layouts import LAYOUTS
 
 SCOPES = ('in', 'gn', 'ln', 'bn')
 OPTIONS = {'scopes': SCOPES, 'num_groups': 2, 'correction': 0, 'eps': 0.1}
@@ -24,7 +25,7 @@ def _op(*inputs):
 
 
 def _plainly(function):
-    """``function()`` on the plain backend."""
+    """Call `function` on the plain backend."""
     with use_backend('plain'):
         return function()
 
@@ -45,10 +46,10 @@ def dy():
 
 @pytest.mark.parametrize('correction', [0, 1])
 @pytest.mark.parametrize('name', ['channels_last', 'every_second', 'samples_inside'])
-def test_gradients_in_other_layouts_and_with_given_batch_moments(name, correction, inputs, layouts):
+def test_gradients_in_other_layouts_and_with_given_batch_moments(name, correction, inputs):
     moments = torch.randn(4).double(), torch.rand(4).double()
     options = {**OPTIONS, 'correction': correction, 'batch_moments': moments}
-    inputs[0] = layouts[name](inputs[0].detach()).requires_grad_()
+    inputs[0] = LAYOUTS[name](inputs[0].detach()).requires_grad_()
 
     with use_backend('aten'):
         assert gradcheck(lambda *inputs: switch_norm(*inputs, **options)[0], inputs)
@@ -60,7 +61,7 @@ def test_second_derivatives(inputs):
 
 
 def _third(inputs, dy):
-    """The first, second and third derivatives, each along the one before."""
+    """Return the first, second and third derivatives, each along the one before."""
     levels, function = [], _op(*inputs)
     for _ in range(3):
         grads = torch.autograd.grad(function, inputs, dy, create_graph=True, materialize_grads=True)
@@ -98,7 +99,7 @@ def test_gradients_of_some_inputs_are_those_among_all(chosen, inputs, dy):
     torch.testing.assert_close(again, found)
 
 
-def test_only_the_gradients_asked_for_are_returned(inputs, dy):
+def test_only_the_requested_gradients_are_returned(inputs, dy):
     everything = _gradients(inputs, dy)
 
     found = _gradients(inputs, dy, [inputs[1], inputs[4]])
@@ -131,7 +132,7 @@ def test_without_grad_mode_the_values_are_the_same(mode, inputs):
 
 
 @pytest.mark.parametrize('changed', range(5), ids=['x', 'weight', 'bias', 'mean', 'var'])
-def test_an_input_changed_in_place_before_backward_is_torchs_usual_error(changed, inputs, dy):
+def test_an_input_changed_in_place_before_backward_raises_torchs_usual_error(changed, inputs, dy):
     y = _op(*inputs)
     with torch.no_grad():
         inputs[changed].mul_(2)
@@ -143,9 +144,9 @@ def test_an_input_changed_in_place_before_backward_is_torchs_usual_error(changed
 @pytest.mark.parametrize('dtype', [torch.float32, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize('shape', [(2, 4, 20, 20), (2, 4, 3, 3), (2, 4, 9), (2, 4)], ids=str)
 @pytest.mark.parametrize('name', ['contiguous', 'channels_last'])
-def test_an_inplace_relu_may_change_the_output(name, shape, dtype, make_inputs, layouts):
+def test_an_inplace_relu_may_change_the_output(name, shape, dtype, make_inputs):
     inputs = make_inputs(shape, dtype=dtype)
-    inputs[0] = layouts[name](inputs[0].detach()).requires_grad_()
+    inputs[0] = LAYOUTS[name](inputs[0].detach()).requires_grad_()
     dy = torch.randn(shape).to(dtype)
     expected = torch.autograd.grad(torch.relu(_op(*inputs)), inputs, dy)
 
@@ -154,7 +155,7 @@ def test_an_inplace_relu_may_change_the_output(name, shape, dtype, make_inputs, 
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
-def test_backward_frees_what_was_saved_and_a_second_one_is_torchs_usual_error(inputs, dy):
+def test_backward_frees_saved_tensors_and_a_second_one_raises_torchs_usual_error(inputs, dy):
     class Box:
         def __init__(self, tensor):
             self.tensor = tensor
@@ -222,7 +223,7 @@ def test_checkpointing_gives_the_same_gradients(reentrant, inputs, dy):
 
 
 def test_threads_do_not_disturb_each_other(make_inputs):
-    # float16, so that every block goes through the thread's scratch.
+    # float16, so that every block uses the thread's scratch memory.
     cases = [make_inputs((2, 4, 40, 40), dtype=torch.float16) for _ in range(3)]
     alone = [(_op(*case), *_gradients(case, case[0])) for case in cases]
     found = [[] for _ in cases]

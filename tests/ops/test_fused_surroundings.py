@@ -1,4 +1,4 @@
-"""The fused op among other things: inputs that depend on each other, later updates, modes."""
+"""The fused op in its surroundings: inputs that depend on each other, later updates, modes."""
 
 import pytest
 import torch

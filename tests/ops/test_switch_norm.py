@@ -1,11 +1,10 @@
-"""The op: Eq. 3 and 5 by hand on given batch moments, and what it returns."""
-
-import math
+"""The op against Eq. 3 and 5 on given batch moments, and what it returns."""
 
 import pytest
 import torch
 
 from sn_openmmlab.ops.switch_norm import switch_norm
+from tests import reference
 
 SCOPES = ('bn', 'in', 'ln')
 OPTIONS = {'scopes': SCOPES, 'num_groups': 2, 'correction': 0, 'eps': 1e-3}
@@ -13,31 +12,14 @@ OPTIONS = {'scopes': SCOPES, 'num_groups': 2, 'correction': 0, 'eps': 1e-3}
 
 @pytest.fixture
 def arguments():
-    """x, γ, β, λ, λ′ in float64."""
-    torch.manual_seed(0)
+    """Return x, γ, β, λ, λ′ in float64."""
     shapes = [(2, 4, 3, 3), (4,), (4,), (3,), (3,)]
     return [torch.randn(shape, dtype=torch.float64) for shape in shapes]
 
 
-def _ratios(control):
-    exponentials = [math.exp(value) for value in control.tolist()]
-    return [value / sum(exponentials) for value in exponentials]
-
-
-def _by_hand(x, weight, bias, mean_weight, var_weight, batch_moments):
-    """Eq. 3 and 5, one channel of one sample at a time."""
-    y = torch.empty_like(x)
-    for n in range(x.shape[0]):
-        for c in range(x.shape[1]):
-            pixels = {'in': x[n, c], 'ln': x[n]}
-            moments = [tuple(table[c] for table in batch_moments)]
-            moments += [
-                (pixels[k].mean(), pixels[k].var(unbiased=False)) for k in SCOPES if k != 'bn'
-            ]
-            mean = sum(w * mu for w, (mu, _) in zip(_ratios(mean_weight), moments, strict=True))
-            var = sum(w * v for w, (_, v) in zip(_ratios(var_weight), moments, strict=True))
-            y[n, c] = weight[c] * (x[n, c] - mean) / math.sqrt(var + OPTIONS['eps']) + bias[c]
-    return y
+def _expected(*arguments):
+    *arguments, batch_moments = arguments
+    return reference.switch_norm(*arguments, **OPTIONS, batch_moments=batch_moments)[0]
 
 
 def test_given_batch_moments_take_the_place_of_those_of_the_batch(arguments):
@@ -45,7 +27,7 @@ def test_given_batch_moments_take_the_place_of_those_of_the_batch(arguments):
 
     y, observed = switch_norm(*arguments, **OPTIONS, batch_moments=batch_moments)
 
-    torch.testing.assert_close(y, _by_hand(*arguments, batch_moments))
+    torch.testing.assert_close(y, _expected(*arguments, batch_moments))
     assert observed is None
 
 
@@ -60,7 +42,7 @@ def test_without_them_it_returns_those_of_the_batch_detached(arguments):
     for table, value in zip(observed[:2], expected, strict=True):
         assert not table.requires_grad
         torch.testing.assert_close(table, value)
-    torch.testing.assert_close(y.detach(), _by_hand(*arguments, expected))
+    torch.testing.assert_close(y.detach(), _expected(*arguments, expected))
 
 
 def test_without_the_batch_scope_there_is_nothing_to_observe(arguments):
@@ -81,7 +63,7 @@ def test_absent_weight_is_one_and_absent_bias_zero(arguments, with_weight, with_
 
     y, _ = switch_norm(x, *given, *controls, **OPTIONS, batch_moments=batch_moments)
 
-    torch.testing.assert_close(y, _by_hand(x, *stated, *controls, batch_moments))
+    torch.testing.assert_close(y, _expected(x, *stated, *controls, batch_moments))
 
 
 def test_it_changes_none_of_its_arguments(arguments):

@@ -1,1 +1,1 @@
-"""Kernels made of ATen calls: any device, any strides."""
+"""The fused op made of ATen calls: any device with float64, any strides, every scope."""

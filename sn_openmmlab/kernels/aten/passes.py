@@ -1,4 +1,7 @@
-"""The four passes over the big tensors, made of ATen calls on blocks that stay in the cache."""
+"""The four passes over the big tensors, made of ATen calls on blocks that stay in the cache.
+
+See `Passes` in `kernels/contract.py` for arguments and results.
+"""
 
 import math
 
@@ -8,21 +11,12 @@ from torch import Tensor
 from sn_openmmlab.kernels.aten import columns, rows
 from sn_openmmlab.kernels.aten.walk import Walk, scratch
 
-# In units of the deviation: up to here an offset costs the quick forms no digits that count.
+# In units of the standard deviation: a smaller offset costs the quick forms no significant digits.
 SMALL_OFFSET = 16
 
 
 def instance_moments(x: Tensor, correction: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Mean and variance of each channel of each sample (the first line of Eq. 4).
-
-    Args:
-        x: (N, C, *).
-        correction: the variance divides by the number of positions less this, at least by one.
-        dtype: of the results, and of the sums.
-
-    Returns:
-        Mean and variance, (N, C) each.
-    """
+    """Return mean and variance of each channel of each sample: the first line of Eq. 4."""
     walk = Walk(x)
     divisor = max(walk.count - correction, 1)
     if rows.is_rows(x, dtype):
@@ -43,14 +37,7 @@ def instance_moments(x: Tensor, correction: int, dtype: torch.dtype) -> tuple[Te
 
 
 def normalize(x: Tensor, centre: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
-    """Return ``(x - centre) * scale + bias`` in the type and memory format of ``x``.
-
-    Args:
-        x: (N, C, *).
-        centre: (N, C), in the statistics' type.
-        scale: (N, C), in that type.
-        bias: (C,), in that type, or None for 0.
-    """
+    """Return `(x - centre) * scale + bias`."""
     shift = torch.zeros_like(centre) if bias is None else bias.expand_as(centre)
     centred = _has_large_offset(centre, scale)
     if not centred:
@@ -71,13 +58,7 @@ def normalize(x: Tensor, centre: Tensor, scale: Tensor, bias: Tensor | None) -> 
 
 
 def gradient_sums(dy: Tensor, x: Tensor, centre: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``Σ dy`` and ``Σ dy·(x - centre)`` over the positions, (N, C) each.
-
-    Args:
-        dy: (N, C, *), the gradient of the output.
-        x: the input, in the same shape.
-        centre: (N, C), in the statistics' type.
-    """
+    """Return `Σ dy` and `Σ dy·(x - centre)` over the positions."""
     if rows.is_rows(x, centre.dtype) and rows.is_rows(dy, centre.dtype):
         sums = rows.sums(dy, x, centre)
         if sums is not None:
@@ -98,18 +79,10 @@ def gradient_sums(dy: Tensor, x: Tensor, centre: Tensor) -> tuple[Tensor, Tensor
 def input_gradient(
     dy: Tensor, x: Tensor, centre: Tensor, scale: Tensor, slope: Tensor, offset: Tensor
 ) -> Tensor:
-    """Return ``dy * scale + (x - centre) * slope + offset`` in the type and format of ``x``.
+    """Return `dy * scale + (x - centre) * slope + offset`.
 
-    ``slope`` is small, so here, unlike in :func:`normalize`, taking the centre from the offset
-    costs no digits that count.
-
-    Args:
-        dy: (N, C, *), the gradient of the output.
-        x: the input, in the same shape.
-        centre: (N, C), in the statistics' type; so are the others.
-        scale: (N, C).
-        slope: (N, C).
-        offset: (N, C).
+    `slope` is small, so moving the centre into the offset costs no significant digits, unlike in
+    `normalize`.
     """
     shift = torch.addcmul(offset, centre, slope, value=-1)
     if rows.is_rows(x, centre.dtype) and rows.is_rows(dy, centre.dtype):
@@ -128,9 +101,9 @@ def input_gradient(
 
 
 def _group_moments(x: Tensor, blocks: list, walk: Walk, mean: Tensor, square: Tensor) -> None:
-    """Fill ``mean`` and ``square``, the sum of the squared deviations from it.
+    """Fill `mean` and `square`, the sum of the squared deviations from it.
 
-    Rounding keeps the mean of the deviations from being 0; it corrects both.
+    After rounding, the mean of the deviations is not quite 0; it corrects both.
     """
     for block in blocks:
         mean += x[block].sum(walk.positions, keepdim=True, dtype=mean.dtype)
@@ -147,19 +120,19 @@ def _group_moments(x: Tensor, blocks: list, walk: Walk, mean: Tensor, square: Te
 
 
 def _has_large_offset(centre: Tensor, scale: Tensor) -> bool:
-    """Whether the quick forms may lose digits that those on ``x - centre`` keep.
+    """Return whether the quick forms may lose digits that the forms on `x - centre` keep.
 
-    Looking costs little on the CPU; elsewhere it would wait for the device.
+    The check is cheap on the CPU; elsewhere it would wait for the device.
     """
     if not centre.is_cpu or centre.numel() == 0:
         return True
-    # A channel of zeros alone has 0 * inf here, and no offset.
+    # A channel that is all zeros gives 0 * inf here, and has no offset.
     offset = (centre * scale).nan_to_num_(0.0).abs_()
     return bool(offset.amax() > SMALL_OFFSET)
 
 
 def _scale_and_shift(t: Tensor, scale: Tensor, shift: Tensor, walk: Walk, out: Tensor) -> None:
-    """``out = t * scale + shift`` by the quicker calls for the order of the walk."""
+    """Compute `out = t * scale + shift` by the quicker calls for the order of the walk."""
     if walk.channels_last:
         torch.addcmul(shift, t.to(out.dtype), scale, out=out)
     else:

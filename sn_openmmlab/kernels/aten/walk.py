@@ -1,4 +1,4 @@
-"""A walk over a big tensor in blocks that stay in the cache between elementwise calls."""
+"""Walk over a big tensor in blocks that stay in the cache between elementwise calls."""
 
 import threading
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-# 4 MB of float32: larger blocks leave the last cache, smaller ones need more calls.
+# 4 MB of float32: larger blocks do not fit the last cache, smaller ones need more calls.
 BLOCK_ELEMENTS = 1 << 20
 
 Index = tuple[slice, ...]
@@ -16,12 +16,11 @@ _kept = threading.local()
 class Walk:
     """The order and the blocks in which to visit a tensor of shape (N, C, *).
 
-    A tensor whose channels lie next to each other in memory (channels_last) is visited as
-    (N, *, C), any other as it is, so that no block is copied to change its order. On other devices
-    than the CPU all is one block.
+    A channels_last tensor is visited as (N, *, C), any other as it is, so that no block is copied
+    to change its order. On devices other than the CPU the tensor is one block.
 
     Attributes:
-        positions: the dimensions of the positions in the order of the visit.
+        positions: the dimensions of the positions, in the order of the visit.
         count: the number of positions.
     """
 
@@ -37,16 +36,16 @@ class Walk:
         self.steps = self._steps(shape) if x.is_cpu else tuple(max(size, 1) for size in self.sizes)
 
     def view(self, x: Tensor) -> Tensor:
-        """``x`` in the order of the visit; (N, C) gets one position."""
+        """Return `x` in the order of the visit; (N, C) gets one position."""
         return (x if x.dim() > 2 else x.unsqueeze(-1)).permute(self.order)
 
     def table(self, table: Tensor) -> Tensor:
-        """An (N, C) or (1, C) table in a shape that broadcasts to the visited tensor."""
+        """Return an (N, C) or (1, C) table in a shape that broadcasts to the visited tensor."""
         shape = (table.shape[0], *self.table_shape[1:])
         return table.reshape(shape).expand(self.table_shape)
 
     def groups(self) -> Iterator[tuple[Index, list[Index]]]:
-        """Parts of the table, each with the blocks that hold all positions of that part."""
+        """Yield the parts of the table, each with the blocks that hold all its positions."""
         first, *others = zip(self.sizes, self.steps, strict=True)
         channels, positions = (None, others[0]) if self.channels_last else others
         splits = _ranges(*positions)
@@ -58,7 +57,7 @@ class Walk:
                     yield (samples, part), [(samples, part, split) for split in splits]
 
     def blocks(self) -> Iterator[tuple[Index, Index]]:
-        """All blocks, each with the part of the table that belongs to it."""
+        """Yield all blocks, each after the part of the table that belongs to it."""
         for part, blocks in self.groups():
             for block in blocks:
                 yield part, block
@@ -75,10 +74,10 @@ class Walk:
 
 
 def scratch(like: Tensor, dtype: torch.dtype) -> Tensor:
-    """An uninitialized tensor in the shape of ``like``, good until the next call in this thread.
+    """Return an uninitialized tensor shaped as `like`, valid until this thread's next call.
 
-    A new allocation of this size is handed out by the system page by page, which costs more than
-    the arithmetic on it; so the CPU's is kept.
+    The system hands out a new allocation of this size page by page, which costs more than the
+    arithmetic on it. So the CPU's memory is kept.
     """
     if not like.is_cpu or like.numel() > BLOCK_ELEMENTS:
         return torch.empty(like.shape, dtype=dtype, device=like.device)

@@ -1,8 +1,4 @@
-"""The mix of the scopes' moments, and the normalization by it.
-
-Written in the part of Python that ``torch.jit.script`` compiles, as are ``moments.py`` and
-``scopes.py``, so that the formula stands once.
-"""
+"""The mix of the scopes' moments, and the normalization by it."""
 
 import torch
 from torch import Tensor
@@ -20,21 +16,24 @@ def normalize(
     num_groups: int,
     eps: float,
 ) -> Tensor:
-    """Normalize ``x``, (N, C, *), by the mix of its scopes: Eq. 3 and 5.
+    """Normalize `x` by the mix of its scopes: Eq. 3 and 5.
 
     Args:
-        x: the input, in the statistics' type, in which all is computed.
+        x: (N, C, *), in the statistics' type, in which everything is computed.
         affine: γ and β, (C,) or None each.
         controls: λ and λ′, (number of scopes,) each.
         instances: mean and variance of each channel of each sample, (N, C) each.
-        batch_moments: those of ``'bn'``, (C,) each; None only where it is not among the scopes.
-        scopes: in the order of the control parameters.
-        num_groups: of ``'gn'``.
+        batch_moments: mean and variance of `'bn'`, (C,) each; None only where it is not mixed.
+        scopes: the scopes in the order of the control parameters.
+        num_groups: the number of groups of `'gn'`.
         eps: ε.
+
+    Returns:
+        The output, (N, C, *), in the statistics' type.
     """
     dtype = x.dtype
-    # The mix of their distances from one of them: ratios add up to 1 only up to rounding, and that
-    # much of a large common offset would be no small error.
+    # Means are mixed as distances from the instance mean: ratios that add up to 1 only nearly then
+    # cost no digits of a large common offset.
     origin = instances[0]
     gaps, variances = [], []
     for scope in scopes:
@@ -67,7 +66,7 @@ def _mix(control: Tensor, tables: list[Tensor]) -> Tensor:
 
 
 def _like(table: Tensor, x: Tensor) -> Tensor:
-    """Return ``table`` with the dimensions of ``x``, the last ones of size 1."""
+    """Return `table` with as many dimensions as `x`, the new ones of size 1."""
     for _ in range(x.dim() - 2):
         table = table.unsqueeze(-1)
     return table

@@ -1,4 +1,4 @@
-"""Where the tile of a program lies, and the numbers in it."""
+"""Locate, load and store the tile of a program."""
 
 import triton
 import triton.language as tl
@@ -6,10 +6,10 @@ import triton.language as tl
 
 @triton.jit
 def locate(program, rows, positions, ROWS: tl.constexpr, POSITIONS: tl.constexpr):
-    """Return where a program's tile lies; 64 bits, for tensors of more than 2^31 elements.
+    """Return where a program's tile lies, in 64 bits for tensors of more than 2^31 elements.
 
     Returns:
-        The strip, which counts the splits of all outer indices; the outer index; the rows,
+        The strip, which numbers the splits of all outer indices; the outer index; the rows,
         [ROWS, 1]; the first position.
     """
     row_blocks = tl.cdiv(rows, ROWS)
@@ -22,37 +22,36 @@ def locate(program, rows, positions, ROWS: tl.constexpr, POSITIONS: tl.constexpr
 
 @triton.jit
 def backwards():
-    """The program's number from the end.
+    """Return the program's number counted from the end.
 
-    The pass before went from the start, so that what lies at the end may still be in the cache.
+    The pass before ended there, so the end may still be in the cache.
     """
     return tl.num_programs(0) - 1 - tl.program_id(0)
 
 
 @triton.jit
 def multiple(number, UNIT: tl.constexpr):
-    """``number``, which ``UNIT`` divides, in a form that tells the compiler so.
+    """Return `number` in a form that tells the compiler that `UNIT` divides it.
 
-    By itself Triton sees only whether 16 divides a number; without that it loads one element at a
-    time.
+    By itself Triton only detects multiples of 16, and loads one element at a time otherwise.
     """
     return number // UNIT * UNIT
 
 
 @triton.jit
 def place(x, outer, row, position, outer_step, row_step, position_step, UNIT: tl.constexpr):
-    """Pointers to the elements of a tile of ``x``."""
+    """Return pointers to the elements of a tile of `x`, (outer, rows, positions)."""
     x += outer * multiple(outer_step, UNIT) + row * multiple(row_step, UNIT)
     return x + position * position_step
 
 
 @triton.jit
 def store_tile(x, values, inside):
-    """Write a tile, in the type that ``x`` points to."""
+    """Store a tile in the type that `x` points to."""
     tl.store(x, values.to(x.dtype.element_ty), inside)
 
 
 @triton.jit
 def load_tile(x, inside):
-    """Return a tile in float32, with 0 where it is not ``inside``."""
+    """Return a tile in float32, with 0 where it is not `inside`."""
     return tl.load(x, inside, other=0.0).to(tl.float32)

@@ -1,18 +1,18 @@
-"""The kernels of ``channel_gradients`` and ``position_gradients``."""
+"""The kernels of `channel_gradients` and `position_gradients`.
+
+See `aten/tables.py` for the equations of dμ and dσ², which `positions_kernel` computes.
+"""
 
 import triton
 import triton.language as tl
 
 from sn_openmmlab.kernels.triton.pooling import (
-    MOST_SCOPES,
-    importance_ratios,
     locate_channels,
     mix_gradients,
-    pick,
     pool_gradients,
     pool_moments,
-    put,
 )
+from sn_openmmlab.kernels.triton.ratios import MOST_SCOPES, importance_ratios, pick, put
 
 
 @triton.jit
@@ -30,6 +30,10 @@ def channels_kernel(
     PARTS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
+    """Sum over the samples, for COLUMNS channels.
+
+    `total`, `dot` and `rstd` are (N, C); `weight` is (C,) or None; the four results are (C,).
+    """
     channel = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)[None, :]
     sums_weight = tl.zeros((1, COLUMNS), tl.float32)
     sums_bias = tl.zeros((1, COLUMNS), tl.float32)
@@ -83,6 +87,14 @@ def positions_kernel(
     SCOPES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    """Compute slope and offset for `size` channels of one sample: a group, or all channels.
+
+    `total`, `dot`, `mean`, `var`, `centre`, `rstd`, `slope` and `offset` are (N, C); the batch's
+    moments and gradients and `weight` are (C,), or None; the controls are (SCOPES,). The partial
+    gradients of the ratios are (programs, MOST_SCOPES). `count` is the number of positions, and
+    `half_divisor` half the divisor of the instance variance. IN, GN, LN and BN are the places of
+    the scopes among the controls, or -1.
+    """
     first, row, column = locate_channels(channels, size)
     mean_ratios = importance_ratios(mean_control, SCOPES)
     var_ratios = importance_ratios(var_control, SCOPES)
@@ -138,10 +150,10 @@ def positions_kernel(
 
 @triton.jit
 def _carry(gap, d_centre, d_var, mean_ratios, var_ratios, SCOPE: tl.constexpr):
-    """What reaches the instances' means and variances through one scope.
+    """Return one scope's share of dμ and dσ²; see `aten/tables.py`.
 
-    ``gap`` is their means' distance from that of the scope; ``d_centre`` and ``d_var`` are the
-    gradients of the mixes, averaged over what it pools.
+    `gap` is μ - μ_k; `d_centre` and `d_var` are the gradients of the mixes, averaged over what the
+    scope pools.
     """
     share = pick(var_ratios, SCOPE) * d_var
     return pick(mean_ratios, SCOPE) * d_centre + 2 * share * gap, share
@@ -159,6 +171,10 @@ def controls_kernel(
     SCOPES: tl.constexpr,
     ROWS: tl.constexpr,
 ):
+    """Compute the gradients of λ and λ′, (SCOPES,) each.
+
+    The partial gradients are (programs, MOST_SCOPES) each; the controls are (SCOPES,).
+    """
     _control_gradient(mean_partials, mean_control, d_mean_control, programs, SCOPES, ROWS)
     _control_gradient(var_partials, var_control, d_var_control, programs, SCOPES, ROWS)
 
@@ -167,7 +183,7 @@ def controls_kernel(
 def _control_gradient(
     partials, control, d_control, programs, SCOPES: tl.constexpr, ROWS: tl.constexpr
 ):
-    """The gradients of the ratios, summed over the programs, through the softmax."""
+    """Sum the gradients of the ratios over the programs, and pass them through the softmax."""
     place = tl.arange(0, MOST_SCOPES)
     d_ratios = tl.zeros((MOST_SCOPES,), tl.float32)
     for start in range(0, programs, ROWS):

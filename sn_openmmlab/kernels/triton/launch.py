@@ -1,4 +1,4 @@
-"""Starting a kernel."""
+"""Start a kernel, and count blocks."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def launch(kernel: Any, programs: int, tensor: Tensor, *args: Any, **constants: Any) -> None:
-    """Run ``programs`` programs of a kernel on the device of its first argument, ``tensor``."""
+    """Run `programs` programs of a kernel on the device of its first argument, `tensor`."""
     if programs == 0:
         return
     # Triton launches on the current device, which need not be the tensor's.
@@ -17,10 +17,10 @@ def launch(kernel: Any, programs: int, tensor: Tensor, *args: Any, **constants: 
 
 
 def block(size: int, limit: int) -> int:
-    """The power of two that covers ``size``, at most ``limit`` (itself a power of two)."""
+    """Return the power of two that covers `size`, at most `limit`, itself a power of two."""
     return min(triton.next_power_of_2(max(size, 1)), limit)
 
 
 def blocks(size: int, length: int) -> int:
-    """How many blocks of ``length`` cover ``size``."""
+    """Return how many blocks of `length` cover `size`."""
     return triton.cdiv(size, length)

@@ -1,27 +1,24 @@
-"""Merging the results of several parts: the splits of a row, or the samples of a batch."""
+"""Merge the results of several parts: the splits of a row, or the samples of a batch."""
 
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from sn_openmmlab.kernels.triton import tuning
 from sn_openmmlab.kernels.triton.launch import block, blocks, launch
-
-# Entries of a tile: small, so that small tables still make many programs.
-TILE = 2048
-MOST_PARTS = 512
 
 
 def merge_moments(
     means: Tensor, variances: Tensor, size: int, total: int, factor: float
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance of sets of numbers from those of their parts (Chan et al.).
+    """Return mean and variance of sets of numbers from those of their parts (Chan et al.).
 
     Args:
         means: (outer, parts, columns), float32.
         variances: (outer, parts, columns), float32; each divides by the size of its part.
-        size: the size of every part but the last.
-        total: the size of the whole.
-        factor: what to multiply the variance by in the end.
+        size: the number of elements of every part but the last.
+        total: the number of elements of the whole.
+        factor: multiplies the variance in the end.
 
     Returns:
         Mean and variance, (outer, columns) each; 0 where there are no parts.
@@ -43,9 +40,10 @@ def merge_sums(parts: Tensor) -> Tensor:
 
 
 def tile_of(parts: int) -> dict[str, int]:
-    """The constants of a kernel whose programs go over ``parts`` for a block of columns."""
-    tile_parts = block(parts, MOST_PARTS)
-    return {'PARTS': tile_parts, 'COLUMNS': min(TILE // tile_parts, 64)}
+    """Return the constants of a kernel whose programs each reduce `parts` of a block of columns."""
+    tile_parts = block(parts, tuning.MOST_PARTS)
+    columns = min(tuning.MERGE_TILE // tile_parts, tuning.MOST_COLUMNS)
+    return {'PARTS': tile_parts, 'COLUMNS': columns}
 
 
 def _tiles(parts: Tensor) -> tuple[int, dict[str, int]]:
@@ -67,6 +65,11 @@ def _merge_kernel(
     PARTS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
+    """Merge COLUMNS columns of one outer index.
+
+    `means` and `variances` are (outer, parts, columns); `mean` and `var` are (outer, columns). The
+    law of total variance, as in `kernels/merge.py`, but over blocks of parts, within one program.
+    """
     outer, column, exists = _locate(columns, COLUMNS)
     first = outer * parts * columns + column
     # Means as distances from the first of them, so that equal ones have no rounding to add up.
@@ -88,6 +91,7 @@ def _merge_kernel(
 
 @triton.jit
 def _add_kernel(values, total, parts, columns, PARTS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Add up COLUMNS columns of one outer index: (outer, parts, columns) to (outer, columns)."""
     outer, column, exists = _locate(columns, COLUMNS)
     sums = tl.zeros((1, COLUMNS), tl.float32)
     for start in range(0, parts, PARTS):
@@ -100,7 +104,7 @@ def _add_kernel(values, total, parts, columns, PARTS: tl.constexpr, COLUMNS: tl.
 
 @triton.jit
 def _locate(columns, COLUMNS: tl.constexpr):
-    """The outer index, the columns of this program, [1, COLUMNS], and which of them exist."""
+    """Return the outer index, this program's columns, [1, COLUMNS], and which of them exist."""
     program = tl.program_id(0).to(tl.int64)
     column_blocks = tl.cdiv(columns, COLUMNS)
     column = program % column_blocks * COLUMNS + tl.arange(0, COLUMNS)[None, :]
@@ -109,7 +113,7 @@ def _locate(columns, COLUMNS: tl.constexpr):
 
 @triton.jit
 def _parts(start, first, exists, parts, columns, size, total, PARTS: tl.constexpr):
-    """The entries of some parts, their shares of the whole, and which of them exist."""
+    """Return the entries of PARTS parts, their shares of the whole, and which of them exist."""
     part = start + tl.arange(0, PARTS).to(tl.int64)[:, None]
     share = tl.minimum(total - part * size, size).to(tl.float32) / total
     return first + part * columns, share, exists & (part < parts)

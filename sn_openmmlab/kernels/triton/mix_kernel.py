@@ -1,14 +1,10 @@
-"""The kernel of ``mix``."""
+"""The kernel of `mix`."""
 
 import triton
 import triton.language as tl
 
-from sn_openmmlab.kernels.triton.pooling import (
-    importance_ratios,
-    locate_channels,
-    pick,
-    pool_moments,
-)
+from sn_openmmlab.kernels.triton.pooling import locate_channels, pool_moments
+from sn_openmmlab.kernels.triton.ratios import importance_ratios, pick
 
 
 @triton.jit
@@ -31,6 +27,12 @@ def mix_kernel(
     SCOPES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    """Mix the moments of `size` channels of one sample: a group, or all channels.
+
+    `mean`, `var`, `centre` and `rstd` are (N, C); `batch_mean` and `batch_var` are (C,), or None
+    without `'bn'`; the controls are (SCOPES,). IN, GN, LN and BN are the places of the scopes among
+    the controls, or -1.
+    """
     first, row, column = locate_channels(channels, size)
     mean_ratios = importance_ratios(mean_control, SCOPES)
     var_ratios = importance_ratios(var_control, SCOPES)

@@ -1,47 +1,29 @@
-"""What the kernels of the tables share: importance ratios, and pooling along the channels.
-
-A scope's number is its place among the control parameters, or -1 where it is not mixed. As Triton
-has no arrays, what belongs to several scopes is a vector of ``MOST_SCOPES`` numbers.
-"""
+"""Pool tables along the channels in a kernel."""
 
 import triton
 import triton.language as tl
 
-MOST_SCOPES = tl.constexpr(4)
-
 
 @triton.jit
 def locate_channels(channels, size):
-    """The entry of a program's first channel, that of its sample's first, and the channel."""
+    """Return where the `size` channels of this program start.
+
+    Returns:
+        The entry of its first channel in an (N, C) table, the entry of its sample's first channel,
+        and the first channel itself.
+    """
     first = tl.program_id(0).to(tl.int64) * size
     column = first % channels
     return first, first - column, column
 
 
 @triton.jit
-def importance_ratios(control, SCOPES: tl.constexpr):
-    """The softmax of λ or λ′ (Eq. 5), with 0 in the places behind the last scope."""
-    place = tl.arange(0, MOST_SCOPES)
-    values = tl.load(control + place, place < SCOPES, other=-float('inf')).to(tl.float32)
-    powers = tl.exp(values - tl.max(values, 0))
-    return powers / tl.sum(powers, 0)
-
-
-@triton.jit
-def pick(ratios, SCOPE: tl.constexpr):
-    """The ratio of one scope."""
-    return tl.sum(tl.where(tl.arange(0, MOST_SCOPES) == SCOPE, ratios, 0.0), 0)
-
-
-@triton.jit
-def put(value, SCOPE: tl.constexpr):
-    """A vector with ``value`` in the place of one scope and 0 elsewhere."""
-    return tl.where(tl.arange(0, MOST_SCOPES) == SCOPE, value, 0.0)
-
-
-@triton.jit
 def pool_moments(mean, var, first, size, BLOCK: tl.constexpr):
-    """Mean and variance over ``size`` channels (Eq. 4), the first of which is entry ``first``."""
+    """Return mean and variance over `size` channels of (N, C) tables, from entry `first` on.
+
+    The law of total variance, as in `kernels/merge.py` and for the same reason relative to the
+    first mean, but in a loop over blocks, within one program.
+    """
     origin = tl.load(mean + first)
     lane = tl.arange(0, BLOCK)
     shift = tl.zeros((), tl.float32)
@@ -61,7 +43,10 @@ def pool_moments(mean, var, first, size, BLOCK: tl.constexpr):
 
 @triton.jit
 def mix_gradients(total, dot, rstd, weight, entry, channel, inside):
-    """The gradients of both mixes; see ``channel_gradients`` for what they come from."""
+    """Return the gradients of the mixed mean and variance at some entries.
+
+    `total`, `dot` and `rstd` are (N, C) and `weight` is (C,) or None; see `channel_gradients`.
+    """
     scale = tl.load(rstd + entry, inside, other=0.0)
     factor = -0.5 * scale * scale
     if weight is not None:
@@ -72,7 +57,10 @@ def mix_gradients(total, dot, rstd, weight, entry, channel, inside):
 
 @triton.jit
 def pool_gradients(total, dot, rstd, weight, first, channel, size, BLOCK: tl.constexpr):
-    """Average the gradients of both mixes over ``size`` channels from ``channel`` on."""
+    """Average the gradients of both mixes over `size` channels, from entry `first` on.
+
+    See `mix_gradients` for the shapes; `channel` is the channel of entry `first`.
+    """
     lane = tl.arange(0, BLOCK)
     d_centre = tl.zeros((), tl.float32)
     d_var = tl.zeros((), tl.float32)

@@ -1,8 +1,8 @@
-"""How the passes visit a big tensor of any strides: as (outer, rows, positions), in tiles.
+"""View a big tensor of any strides as (outer, rows, positions), and cut it into tiles.
 
-Positions are visited in the order in which the input has them in memory, so that they have one
-stride in every dense format; a tensor whose positions do not is copied. Rows are the channels of a
-sample. Where those of one sample do not fill a tile, the rows of all samples follow one another.
+Positions are visited in the input's order in memory, so that they have one stride in every dense
+format. A tensor whose positions have no single stride is copied. Rows are the channels of a sample.
+Where the rows of one sample do not fill a tile, the rows of all samples follow one another.
 """
 
 import math
@@ -10,19 +10,20 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from sn_openmmlab.kernels.triton import tuning
 from sn_openmmlab.kernels.triton.launch import block, blocks
-
-# Elements and warps of a tile: enough loads in flight per thread, few enough to stay in registers.
-TILE = 4096
-WARPS = 8
-# Rows of a tile that lie side by side in memory: whole memory transactions in every type.
-ADJACENT_ROWS = 32
 
 
 class Tiles(NamedTuple):
-    """Sizes of the visited tensors and of a tile, which lies within one index of ``outer``.
+    """Sizes of the visited tensors and of a tile, which lies within one index of `outer`.
 
-    ``unit`` divides the number of positions, and where the rows start.
+    Attributes:
+        outer: size of the first dimension.
+        rows: size of the second.
+        positions: size of the third.
+        tile_rows: rows of a tile.
+        tile_positions: positions of a tile.
+        unit: divides the number of positions and the offsets at which rows start.
     """
 
     outer: int
@@ -34,7 +35,7 @@ class Tiles(NamedTuple):
 
     @property
     def splits(self) -> int:
-        """How many tiles share the positions of a row."""
+        """The number of tiles that share the positions of a row."""
         return blocks(self.positions, self.tile_positions)
 
     @property
@@ -46,34 +47,34 @@ class Tiles(NamedTuple):
     def shape(self) -> dict[str, int]:
         """The constants of the kernels."""
         tile = {'ROWS': self.tile_rows, 'POSITIONS': self.tile_positions}
-        return {**tile, 'UNIT': self.unit, 'num_warps': WARPS}
+        return {**tile, 'UNIT': self.unit, 'num_warps': tuning.WARPS}
 
 
 def visit(x: Tensor, *others: Tensor) -> tuple[Tiles, list[Tensor]]:
-    """Return the tiles for ``x`` and tensors of its shape, and all of them in three dimensions.
+    """Return the tiles for `x` and tensors of its shape, and all of them in three dimensions.
 
     Args:
-        x: (N, C, *), whose format decides the order of the visit.
-        others: in the same shape, of any strides.
+        x: (N, C, *); its memory format decides the order of the visit.
+        others: tensors of the same shape, of any strides.
 
     Returns:
-        The tiles, and views, or else copies, in the shape (outer, rows, positions).
+        The tiles, and the tensors as (outer, rows, positions): views where possible, else copies.
     """
     order = _order(x)
     tensors = [_flat(t.permute(0, 1, *order)) for t in (x, *others)]
     samples, channels, positions = tensors[0].shape
-    small = channels * block(positions, TILE) < TILE
+    small = channels * block(positions, tuning.TILE) < tuning.TILE
     if small and all(_rows_follow(t) for t in tensors):
         tensors = [t.view(1, samples * channels, positions) for t in tensors]
     return _tiles(tensors), tensors
 
 
 def settle(out: Tensor, visited: Tensor, x: Tensor) -> Tensor:
-    """Return ``out``, filled from the ``visited`` form of it if that was a copy.
+    """Return `out`, filled from its `visited` form if that was a copy.
 
     Args:
-        out: like ``x``.
-        visited: the result of :func:`visit` for it, written by a kernel.
+        out: a tensor like `x`.
+        visited: what `visit` returned for it, written by a kernel.
         x: the first argument of that call.
     """
     if visited.data_ptr() != out.data_ptr():
@@ -83,12 +84,12 @@ def settle(out: Tensor, visited: Tensor, x: Tensor) -> Tensor:
 
 
 def per_row(table: Tensor, tiles: Tiles) -> Tensor:
-    """A (C,) table with an entry for each of ``tiles.rows``."""
+    """Return a (C,) table with an entry for each of `tiles.rows`."""
     return table.repeat(tiles.rows // table.shape[0])
 
 
 def _order(x: Tensor) -> list[int]:
-    """The dimensions of the positions, those with the largest stride first."""
+    """Return the dimensions of the positions, the largest stride first."""
     return sorted(range(2, x.dim()), key=x.stride, reverse=True)
 
 
@@ -105,14 +106,14 @@ def _tiles(tensors: list[Tensor]) -> Tiles:
     x = tensors[0]
     outer, rows, positions = x.shape
     adjacent = rows > 1 and positions > 1 and x.stride(1) < x.stride(2)
-    least = block(rows, ADJACENT_ROWS) if adjacent else 1
-    tile_positions = block(positions, TILE // least)
-    tile_rows = block(rows, TILE // tile_positions)
+    least = block(rows, tuning.ADJACENT_ROWS) if adjacent else 1
+    tile_positions = block(positions, tuning.TILE // least)
+    tile_rows = block(rows, tuning.TILE // tile_positions)
     return Tiles(outer, rows, positions, tile_rows, tile_positions, _unit(tensors))
 
 
 def _unit(tensors: list[Tensor]) -> int:
-    """The largest power of two up to 16 that divides the length of all rows and their starts."""
+    """Return the largest power of two up to 16 that divides the rows' lengths and offsets."""
     if any(t.stride(2) != 1 for t in tensors):
         return 1
     steps = (step for t in tensors for step in t.stride()[:2])

@@ -1,4 +1,4 @@
-"""Fits the SN layers that came from BatchNorm to what those BatchNorms gave."""
+"""Fit SN layers that were converted from BatchNorm to the outputs of those BatchNorms."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -11,26 +11,33 @@ from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 @torch.no_grad()
 def calibrate_switch_norm(module: nn.Module, *inputs: Any) -> nn.Module:
-    """Let each SN layer give the mean and deviation per channel that its BatchNorm would give.
+    """Fit γ and β so that each SN layer's output has the moments that its BatchNorm would give.
 
-    A converted layer whose ratio of ``'bn'`` is below 1 moves and scales its channels otherwise
-    than the BatchNorm that it was. ``module`` runs once on ``inputs`` in evaluation mode. Each SN
-    layer, as soon as its input comes, gets the γ and β with which its output has, per channel, the
-    mean and standard deviation that BatchNorm's formula gives on that input, with the layer's
-    running statistics and its γ and β of before. So layers are fitted in order, each on what the
-    fitted ones before it give.
+    A converted layer whose ratio of `'bn'` is below 1 shifts and scales its channels differently
+    from the BatchNorm that it was. This function runs `module` once on `inputs` in evaluation mode.
+    Each SN layer gets new γ and β as soon as its input arrives. Then its output has, per channel,
+    the mean and standard deviation of BatchNorm's output on that input, computed with the layer's
+    running statistics and its old γ and β. So each layer is fitted on the outputs of the fitted
+    layers before it.
 
-    Call it once, right after ``convert_batch_norm``: a
-    second call would take the fitted γ and β for those of the BatchNorm. Left as they are: a layer
-    without γ and β or without running statistics, a channel that does not vary in ``inputs``, and
-    a layer that is called again, after its first call.
+    Call it once, right after `convert_batch_norm`: a second call would take the fitted γ and β for
+    the BatchNorm's. A layer without γ and β or without running statistics stays as it is, and so
+    does a channel that is constant in `inputs`. A layer that is called twice is fitted to its first
+    call.
 
     Args:
         module: a network or backbone with converted layers.
-        *inputs: what to call it with: some dozens of unlabelled images, as it is to see them.
+        *inputs: the arguments to call it with: some dozens of unlabelled images, preprocessed as in
+            training.
 
     Returns:
-        ``module``, in the modes that it had.
+        The same `module`, in the modes that it had.
+
+    Example:
+        ```python
+        backbone = sn_openmmlab.convert_batch_norm(backbone, batch_ratio=0.9)
+        sn_openmmlab.calibrate_switch_norm(backbone, images)  # (N, 3, H, W)
+        ```
     """
     modes = {part: part.training for part in module.modules()}
     waiting = {layer for layer in module.modules() if _can_be_fitted(layer)}
@@ -44,7 +51,7 @@ def calibrate_switch_norm(module: nn.Module, *inputs: Any) -> nn.Module:
         for layer in list(waiting):
             stack.enter_context(layer.register_forward_pre_hook(fit_first))
         try:
-            # The toolboxes' backbones return nothing here.
+            # In two steps: train and eval of the toolboxes' backbones return nothing.
             module.eval()
             module(*inputs)
         finally:
@@ -59,14 +66,14 @@ def _can_be_fitted(layer: nn.Module) -> bool:
 
 
 def _fit(layer: SwitchNorm, x: Tensor) -> None:
-    """Set γ and β by the formula of BatchNorm in evaluation, for the mean and deviation of x."""
+    """Set γ and β so that the output on `x` has the moments of BatchNorm's output."""
     gamma, beta = layer.weight.clone(), layer.bias.clone()
     mean, deviation = _channel_moments(x)
     scale = gamma.double() * (layer.running_var.double() + layer.eps).rsqrt()
     wanted = (mean - layer.running_mean.double()) * scale + beta.double()
     layer.weight.fill_(1)
     layer.bias.zero_()
-    # Not the layer's own forward, which may activate its output.
+    # Not the layer's own forward, which may include an activation.
     given, spread = _channel_moments(SwitchNorm.forward(layer, x))
     fitted = scale * deviation / spread
     found = fitted.isfinite() & (deviation > 0)
@@ -75,6 +82,6 @@ def _fit(layer: SwitchNorm, x: Tensor) -> None:
 
 
 def _channel_moments(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation, (C,) each, over samples and positions, in float64."""
+    """Return mean and standard deviation over samples and positions, (C,) each, in float64."""
     flat = x.double().transpose(0, 1).flatten(1)
     return flat.mean(1), flat.std(1, correction=0)

@@ -1,4 +1,4 @@
-"""Turns the BatchNorm layers of a model into Switchable Normalization that starts from them."""
+"""Convert the BatchNorm layers of a model to SN layers that start from them."""
 
 import math
 import warnings
@@ -10,15 +10,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parallel import DistributedDataParallel
 
-from sn_openmmlab.layers.arguments import (
-    check_batch_ratio,
-    check_choice,
-    check_groups,
-    check_num_features,
-    check_scopes,
-)
+from sn_openmmlab.layers.arguments import check_batch_ratio, check_choice, check_num_features
 from sn_openmmlab.layers.convert.bn_kinds import describe_left, sn_class
 from sn_openmmlab.layers.switch_norm import SwitchNorm
+from sn_openmmlab.ops.arguments import check_groups, check_scopes
 
 BATCH_RATIO = 0.9
 
@@ -33,40 +28,47 @@ def convert_batch_norm(
     num_groups: int = 32,
     correction: int = 0,
 ) -> nn.Module:
-    """Turn every BatchNorm of ``module`` into SN, in place, and every SyncBN into SyncSN.
+    """Convert every BatchNorm of `module` to SN, and every SyncBN to SyncSN, in place.
 
-    In evaluation the model then computes what it computed, up to the share that the other scopes
-    get, and to rounding; at ``batch_ratio=1`` the others learn no ratio either, since a softmax
-    that is 0 passes no gradient on.
+    In evaluation mode the model then computes the same as before, up to rounding and to the share
+    of the other scopes. With `batch_ratio=1` the other scopes never learn a ratio: a softmax that
+    is 0 passes no gradient on.
 
-    The layers stay the same objects and only change their class, so that γ, β, the running
-    statistics, eps, momentum, names, hooks, modes and all references to them hold. New are λ and
-    λ′, which train where γ does; an optimizer built before lacks them. mmcv's
-    ``efficient_conv_bn_eval``, which skips the norm in evaluation, is turned off where the norm was
-    converted.
+    The layers stay the same objects and only change their class. So γ, β, running statistics, eps,
+    momentum, names, hooks and modes stay, and all references to the layers remain valid. Only λ and
+    λ′ are new. They are trained where γ is; an optimizer that was built before lacks them.
 
-    timm's ``BatchNormAct2d`` and ``SyncBatchNormAct`` are converted too and keep their activation.
-    What would lose something stays as it is: a BatchNorm with a ``forward`` or ``train`` of its
-    own or with a parametrization, and what does not derive from torch's BatchNorm, such as a
-    ``FrozenBatchNorm2d``. One warning counts these by class; one says so where the module has no
-    BatchNorm at all, nor SN.
+    timm's `BatchNormAct2d` and `SyncBatchNormAct` are converted too and keep their activation.
+    Layers that would lose something are left alone: a BatchNorm with its own `forward` or `train`
+    or with a parametrization, and norms that do not derive from torch's BatchNorm, such as
+    `FrozenBatchNorm2d`. A warning counts them by class. Another warning says so if the module has
+    neither BatchNorm nor SN.
+
+    mmcv's `efficient_conv_bn_eval`, which skips the norm in evaluation, is turned off where the
+    norm was converted.
 
     Args:
-        module: any module; a BatchNorm itself, too.
-        batch_ratio: the importance ratio at which ``'bn'`` starts, in (0, 1], of means and of
+        module: any module, which may be a BatchNorm itself.
+        batch_ratio: the importance ratio at which `'bn'` starts, in (0, 1], for means and
             variances; the other scopes share the rest equally.
-        scopes: as of ``SwitchNorm``, with ``'bn'``.
-        num_groups: likewise.
-        correction: likewise.
+        scopes: which statistics to mix, among them `'bn'`; see `SwitchNorm`.
+        num_groups: the number of groups of channels of `'gn'`.
+        correction: 0 or 1; see `SwitchNorm`.
 
     Returns:
-        ``module``.
+        The same `module`.
 
     Raises:
-        TypeError: an argument is of the wrong type.
-        ValueError: ``batch_ratio`` is outside (0, 1], ``scopes`` lacks ``'bn'``, a lazy BatchNorm
-            has seen no data, the model is wrapped in ``DistributedDataParallel``, or see
-            ``SwitchNorm``. Then nothing was converted.
+        TypeError: if an argument is of the wrong type.
+        ValueError: if an argument is out of its range, `scopes` lacks `'bn'`, a lazy BatchNorm has
+            seen no data, or the model is wrapped in `DistributedDataParallel`. Nothing is converted
+            then.
+
+    Example:
+        ```python
+        model = sn_openmmlab.convert_batch_norm(model, batch_ratio=0.9)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        ```
     """
     _check_bare(module)
     scopes = check_scopes(scopes)
@@ -87,14 +89,14 @@ def convert_batch_norm(
 
 
 def start_controls(scopes: Sequence[str], batch_ratio: float) -> list[float]:
-    """Return the control parameters that give ``'bn'`` its ratio, in the order of ``scopes``.
+    """Return the control parameters that give `'bn'` its ratio, in the order of `scopes`.
 
-    All others have the value that they have in a new layer, 1. Where ``'bn'`` is alone, its ratio
-    is 1 whatever is asked for.
+    The other scopes have 1, as in a new layer. Where `'bn'` is the only scope, its ratio is always
+    1.
 
     Raises:
-        TypeError: ``batch_ratio`` is not a number.
-        ValueError: it is outside (0, 1], or ``scopes`` lacks ``'bn'``.
+        TypeError: if `batch_ratio` is not a number.
+        ValueError: if it is outside (0, 1], or `scopes` lacks `'bn'`.
     """
     check_batch_ratio(batch_ratio)
     if 'bn' not in scopes:
@@ -137,7 +139,7 @@ def _add_controls(layer: SwitchNorm, controls: Sequence[float]) -> None:
 
 
 def _stop_folding(module: nn.Module, layers: Iterable[nn.Module]) -> None:
-    """Let mmcv's ConvModules call these layers, which some fold into the convolution."""
+    """Make mmcv's ConvModules call these layers instead of folding them into the convolution."""
     converted = set(layers)
     for part in module.modules():
         switch = getattr(part, 'turn_on_efficient_conv_bn_eval', None)

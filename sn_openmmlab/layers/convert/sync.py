@@ -1,4 +1,4 @@
-"""Turns the SN layers of a model into SyncSN and back."""
+"""Convert the SN layers of a model to SyncSN and back."""
 
 import warnings
 from collections.abc import Collection
@@ -18,22 +18,30 @@ _REVERTED = {synced: plain for plain, synced in _SYNCED.items()}
 def convert_sync_switch_norm(
     module: nn.Module, process_group: ProcessGroup | None = None
 ) -> nn.Module:
-    """Turn every SN layer of ``module`` into SyncSN, in place.
+    """Convert every SN layer of `module` to SyncSN, in place.
 
-    The layers stay the same objects and only change their class, so that parameters, buffers,
-    hooks, modes and all references to them, such as an optimizer's, hold. A SyncSN layer gets the
-    new process group. Subclasses that are not of this package are left alone, since they would lose
-    what they override; a warning counts them by class. Another one says so where there is no SN.
+    The layers stay the same objects and only change their class. So their parameters, buffers,
+    hooks and modes stay, and all references to them, such as an optimizer's, remain valid. A SyncSN
+    layer gets the new process group.
+
+    Subclasses from outside this package are left alone, since they would lose what they override;
+    a warning counts them by class. Another warning says so if there is no SN layer.
 
     Args:
-        module: any module; an SN layer itself, too.
+        module: any module, which may be an SN layer itself.
         process_group: the processes to pool over; None for all.
 
     Returns:
-        ``module``.
+        The same `module`.
 
     Raises:
-        TypeError: ``process_group`` is not a process group.
+        TypeError: if `process_group` is not a process group.
+
+    Example:
+        ```python
+        model = sn_openmmlab.convert_sync_switch_norm(model)
+        model = torch.nn.parallel.DistributedDataParallel(model)
+        ```
     """
     check_process_group(process_group)
     layers = [layer for layer in module.modules() if isinstance(layer, SwitchNorm)]
@@ -52,9 +60,15 @@ def convert_sync_switch_norm(
 
 
 def revert_sync_switch_norm(module: nn.Module) -> nn.Module:
-    """Turn every SyncSN layer of ``module`` into SN, in place, and return ``module``.
+    """Convert every SyncSN layer of `module` to SN, in place.
 
-    See :func:`convert_sync_switch_norm`, which it undoes.
+    It undoes `convert_sync_switch_norm`, which see.
+
+    Args:
+        module: any module, which may be a SyncSN layer itself.
+
+    Returns:
+        The same `module`.
     """
     layers = [layer for layer in module.modules() if isinstance(layer, SyncSwitchNorm)]
     for layer in layers:

@@ -1,7 +1,7 @@
 """The passes in float32 and half precision against sums written out in float64.
 
-A sum of many numbers is near when its error is a few units of 2**-24 of the sum of what it adds
-up: then how the numbers are split into blocks or rows does not show.
+A sum of many numbers is near when its error is a few units of 2**-24 times the sum of their
+absolute values. Then it does not matter how the numbers are split into blocks or rows.
 """
 
 import threading
@@ -11,22 +11,21 @@ import pytest
 import torch
 
 from sn_openmmlab.kernels.aten import columns, passes, walk
+from tests import layouts
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 SHAPES = [(5, 3), (2, 3, 40), (2, 5, 9, 3), (2, 2, 3, 2, 5), (2, 2, 16, 17)]
 LAYOUTS = {
-    'contiguous': lambda x: x,
-    'channels_last': lambda x: x.movedim(1, -1).contiguous().movedim(-1, 1),
-    'samples_inside': lambda x: x.movedim(0, -1).contiguous().movedim(-1, 0),
-    'every_second': lambda x: torch.stack([x, x], -1).flatten(-2)[..., ::2],
-    'expanded': lambda x: x[:1].expand(x.shape),
+    **{name: layouts.LAYOUTS[name] for name in ('contiguous', 'channels_last', 'samples_inside')},
+    'every_second': layouts.LAYOUTS['every_second'],
+    'expanded': layouts.REPEATED['one_sample_repeated'],
 }
 CASES = [*product([1, 60], LAYOUTS), *product([7, 1 << 20], ['contiguous', 'channels_last'])]
 
 
 @pytest.fixture(params=CASES, ids=lambda case: '-'.join(map(str, case)))
 def laid(request, monkeypatch):
-    """A function that gives a tensor the layout of the case, and small blocks."""
+    """Return a function that gives a tensor the layout of the case, and make blocks small."""
     elements, name = request.param
     monkeypatch.setattr(walk, 'BLOCK_ELEMENTS', elements)
     monkeypatch.setattr(walk, '_kept', threading.local())
@@ -66,7 +65,7 @@ def test_moments_of_instances(shape, dtype, laid):
     _assert_within(mean, h.mean(-1), 2 * unit * h.abs().amax(-1))
     squares = (h - h.mean(-1, keepdim=True)).square().sum(-1)
     expected = squares / max(h.shape[-1] - correction, 1)
-    # Welford's rounding of the running mean enters in the first order of offset over deviation.
+    # Rounding Welford's running mean adds an error linear in offset over standard deviation.
     offset = h.abs().amax(-1)
     bound = expected + expected.sqrt() * offset / 4 + (unit * offset) ** 2
     _assert_within(var, expected, 4 * unit * bound)
@@ -90,7 +89,7 @@ def test_normalize(shape, dtype, laid):
 
 @pytest.mark.parametrize('offset', [1e4, -1e6])
 @pytest.mark.parametrize('shape', SHAPES, ids=str)
-def test_normalize_takes_a_large_offset_away_before_it_multiplies(shape, offset, laid):
+def test_normalize_subtracts_a_large_offset_before_it_multiplies(shape, offset, laid):
     x = laid(torch.randint(-8, 8, shape) / 8 + offset)
     centre, scale = torch.full(shape[:2], offset), torch.rand(shape[:2]) + 0.5
 
@@ -145,7 +144,7 @@ def test_many_positions_lose_few_digits_to_the_order_of_summation(size, name, un
     mean, var = passes.instance_moments(x, 0, torch.float32)
     total, dot = passes.gradient_sums(dy, x, centre)
 
-    # One number after the other, a long sum would lose ten times as much.
+    # Adding one number after the other would lose ten times as much.
     unit = 2.0**-24
     h, g = _flat(x), _flat(dy)
     terms = g * (h - 0.5)
@@ -164,7 +163,7 @@ def test_an_offset_does_not_cancel_the_variance_of_many_positions(name, offset, 
 
     mean, var = passes.instance_moments(x, 0, torch.float32)
 
-    # A mean of float32 is off by half a unit of the offset, and the variance by its square.
+    # A float32 mean has an error of half a unit of the offset, and the variance of its square.
     exact = h.var(-1, unbiased=False)
     _assert_within(mean, h.mean(-1), 4 * unit * (abs(offset) + 1))
     _assert_within(var, exact, unit * (50 * exact + 4 * abs(offset)) + (unit * offset) ** 2)

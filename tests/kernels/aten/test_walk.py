@@ -1,4 +1,4 @@
-"""The walk: every element once, in blocks of a bounded size, whatever the layout."""
+"""The walk visits every element once, in blocks of a bounded size, in any layout."""
 
 import threading
 
@@ -14,7 +14,7 @@ BLOCKS = [1, 2, 5, 16, 1000]
 
 @pytest.fixture
 def block_elements(monkeypatch):
-    """A function that sets the size of a block."""
+    """Return a function that sets the size of a block."""
 
     def set_elements(elements):
         monkeypatch.setattr(module, 'BLOCK_ELEMENTS', elements)
@@ -59,7 +59,7 @@ def test_no_block_is_larger_than_the_bound_unless_it_cannot_be_smaller(
 
     sizes = [walk.view(x)[block].numel() for _, block in walk.blocks()]
 
-    # One index of each dimension that is walked: a row of pixels with all channels, or in one.
+    # One index of each walked dimension: a row of pixels, of all channels or of one.
     smallest = walk.view(x)[(0, 0) if channels_last else (0, 0, 0)].numel()
     assert max(sizes) <= max(64, smallest)
     assert len(sizes) > 1

@@ -68,7 +68,7 @@ def test_nothing_to_average_gives_zero(shape, correction):
 
 @pytest.mark.parametrize('value', [0.1, 3.7, 1234.567, 12345.67, 60000.0])
 def test_the_mean_of_equal_numbers_is_that_number_in_float32(value):
-    # 13 · 17 of them: their float32 sum is rounded on the way.
+    # 13 · 17 of them, so that their float32 sum is rounded.
     x = torch.full((2, 3, 13, 17), value)
 
     mean, var = instance_moments(x, 0)

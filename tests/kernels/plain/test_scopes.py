@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from sn_openmmlab.kernels.plain.scopes import SCOPES, pool
+from sn_openmmlab.kernels.plain.scopes import batch_moments, pool
+from sn_openmmlab.scopes import SCOPES
+from tests.reference import scope_moments
 
 N, C, GROUPS, PIXELS = 3, 6, 2, 7
 
@@ -19,22 +21,18 @@ def _instances(pixels):
     return pixels.mean(-1), pixels.var(-1, unbiased=False)
 
 
-def _pixel_moments(pixels, scope):
-    """Mean and variance over the set I_k that each (n, c) belongs to, as (N, C) tables."""
-    grouped = pixels.reshape(N, GROUPS, C // GROUPS, PIXELS)
-    sets, dims = {
-        'in': (pixels, (2,)),
-        'gn': (grouped, (2, 3)),
-        'ln': (pixels, (1, 2)),
-        'bn': (pixels, (0, 2)),
-    }[scope]
-    mean = sets.mean(dims, keepdim=True)
-    var = (sets - mean).square().mean(dims, keepdim=True)
-    return tuple(table.expand(sets.shape).reshape(N, C, PIXELS)[..., 0] for table in (mean, var))
+def test_batch_moments_are_those_of_the_batch_scope():
+    pixels = _pixels()
+
+    found = batch_moments(*_instances(pixels))
+
+    for table, expected in zip(found, scope_moments(pixels, 'bn'), strict=True):
+        torch.testing.assert_close(table, expected[0])
 
 
-def test_the_scopes_are_those_of_the_paper_and_group_normalization():
-    assert set(SCOPES) == {'in', 'gn', 'ln', 'bn'}
+def test_an_unknown_scope_is_refused():
+    with pytest.raises(ValueError, match=r"scope 'xn' has no branch in .*: add one\."):
+        pool(*_instances(_pixels()), 'xn', GROUPS)
 
 
 @pytest.mark.parametrize('scope', SCOPES)
@@ -43,7 +41,9 @@ def test_pooled_moments_are_those_of_the_pixels(scope):
 
     pooled = pool(*_instances(pixels), scope, GROUPS)
 
-    for table, expected in zip(pooled, _pixel_moments(pixels, scope), strict=True):
+    for table, expected in zip(
+        pooled, scope_moments(pixels, scope, num_groups=GROUPS), strict=True
+    ):
         torch.testing.assert_close(table.expand(N, C), expected)
 
 
@@ -54,10 +54,10 @@ def test_an_offset_does_not_cancel_the_variance_in_float32(scope, offset):
 
     _, pooled = pool(mean.float(), var.float(), scope, GROUPS)
 
-    # The means arrive rounded to half a unit in their last place, the deviations are 1 to 20.
+    # The means are rounded to half a unit in the last place; the standard deviations are 1 to 20.
     _, expected = pool(mean.float().double(), var, scope, GROUPS)
     torch.testing.assert_close(pooled.double(), expected, rtol=1e-5, atol=0)
-    _, exact = _pixel_moments(_pixels(offset), scope)
+    _, exact = scope_moments(_pixels(offset), scope, num_groups=GROUPS)
     unit = torch.finfo(torch.float32).eps * offset
     assert ((pooled - exact).abs() <= 2 * unit * exact.sqrt() + 1e-5 * exact).all()
 
@@ -93,7 +93,7 @@ def test_no_samples_give_empty_tables_and_zeros_for_the_batch(scope, shape):
 
 
 @pytest.mark.parametrize('scope', ['in', 'ln', 'bn'])
-def test_only_group_normalization_looks_at_the_number_of_groups(scope):
+def test_only_group_normalization_uses_the_number_of_groups(scope):
     instances = _instances(_pixels())
 
     pooled = pool(*instances, scope, 32)  # 32 does not divide 6 channels

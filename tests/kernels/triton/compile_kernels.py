@@ -1,8 +1,8 @@
 """Compile every Triton kernel for an H100, down to machine code, without one; print what came out.
 
-The interpreter accepts code that the compiler rejects. So a driver that only names the GPU takes
-the place of the real one, and the op is called on tensors of the CPU with launches that compile the
-kernel for their arguments and do not run it. One line of JSON per kernel.
+The interpreter accepts code that the compiler rejects. So the real driver is replaced by one that
+only names the GPU. The op is called on CPU tensors, and each launch compiles the kernel for its
+arguments without running it. Prints one line of JSON per kernel.
 """
 
 import json
@@ -15,9 +15,9 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
-from sn_openmmlab.kernels.contract import Mixture
+from sn_openmmlab.kernels.contract import Kernels, Mixture
 from sn_openmmlab.kernels.triton import passes, tables
-from sn_openmmlab.ops.fused import FusedSwitchNorm, Kernels, Settings
+from sn_openmmlab.ops.fused import FusedSwitchNorm, Settings
 
 DTYPES = {'float32': torch.float32, 'float16': torch.float16, 'bfloat16': torch.bfloat16}
 FORMATS = {'contiguous': torch.contiguous_format, 'channels_last': torch.channels_last}
@@ -29,7 +29,7 @@ compiled = {}
 
 
 def compile_only(kernel, *args, grid, warmup, **kwargs):
-    """Take the place of ``JITFunction.run``."""
+    """Take the place of `JITFunction.run`."""
     result = run_kernel(kernel, *args, grid=grid, warmup=True, **kwargs)
     compiled.setdefault(result.hash, (kernel.__name__, case, result))
     return result
@@ -45,7 +45,7 @@ def call(x, scopes, affine, given, correction=0, parameters=torch.float32):
     weights = [vector(channels) if affine else None for _ in range(2)]
     controls = [vector(len(scopes)) for _ in range(2)]
     moments = [torch.ones(channels) if given else None for _ in range(2)]
-    settings = Settings(Kernels(passes, tables), Mixture(scopes, 4, 1e-5), correction, None)
+    settings = Settings(Kernels(passes, tables), Mixture(scopes, 4, correction, 1e-5), None)
     y, *_ = FusedSwitchNorm.apply(x.requires_grad_(), *weights, *controls, *moments, settings)
     y.backward(torch.empty_like(y))
 

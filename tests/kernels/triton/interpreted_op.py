@@ -1,10 +1,10 @@
 """The op on the 'triton' backend against the plain expression in float64, and its determinism.
 
-The bounds are those of ``tests/ops/test_op_bounds.py``: with ε the unit roundoff of float32, X the
-largest |x|, R the largest 1 / sqrt(mixed variance + ε of Eq. 3), H the largest distance of an input
-from the mixed mean, times R, Γ the largest |γ|, D the sum of |dy| and u = ε (1 + X R), the error is
-at most four times u Γ (1 + H) + ε |β| for y, u Γ R max|dy| (1 + H)² for dL/dx, u D (1 + H) for
-dL/dγ, ε D for dL/dβ and u Γ D (1 + H) for dL/dλ, plus the rounding to the type of the result.
+The bounds are those of `tests/ops/test_switch_norm_bounds.py`: with ε the unit roundoff of float32,
+X the largest |x|, R the largest 1 / sqrt(mixed variance + ε of Eq. 3), H the largest distance of an
+input from the mixed mean, times R, Γ the largest |γ|, D the sum of |dy| and u = ε (1 + X R), the
+error is at most four times u Γ (1 + H) + ε |β| for y, u Γ R max|dy| (1 + H)² for dL/dx, u D (1 + H)
+for dL/dγ, ε D for dL/dβ and u Γ D (1 + H) for dL/dλ, plus the rounding to the type of the result.
 """
 
 from typing import NamedTuple
@@ -12,10 +12,11 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from sn_openmmlab.kernels.aten import passes, tables
 from sn_openmmlab.kernels.contract import Mixture
 from sn_openmmlab.ops.backends import use_backend
 from sn_openmmlab.ops.switch_norm import switch_norm
+from tests import reference
+from tests.layouts import LAYOUTS
 
 NAMES = ('x', 'weight', 'bias', 'mean_weight', 'var_weight')
 ROUNDOFF = 2.0**-24
@@ -57,11 +58,11 @@ def case(request):
 
 
 @pytest.fixture
-def inputs(case, layouts):
+def inputs(case):
     x = (torch.randn(case.shape) * case.magnitude + case.offset).to(case.dtype)
     affine = torch.randn(2, case.shape[1]).to(case.parameters) if case.affine else (None, None)
     controls = torch.randn(2, len(case.scopes)).to(case.parameters)
-    return [layouts[case.layout](x), *affine, *controls]
+    return [LAYOUTS[case.layout](x), *affine, *controls]
 
 
 @pytest.fixture
@@ -81,14 +82,13 @@ def _double(values):
 
 
 def _mixture(case):
-    return Mixture(case.scopes, 2, case.eps)
+    return Mixture(case.scopes, 2, case.correction, case.eps)
 
 
 def _outcome(backend, case, inputs, given, dy):
     leaves = [None if t is None else t.detach().requires_grad_() for t in inputs]
-    options = {**_mixture(case)._asdict(), 'correction': case.correction}
     with use_backend(backend):
-        y, observed = switch_norm(*leaves, **options, batch_moments=given)
+        y, observed = switch_norm(*leaves, **_mixture(case)._asdict(), batch_moments=given)
         y.backward(dy)
     grads = {n: t.grad for n, t in zip(NAMES, leaves, strict=True) if t is not None}
     return {'y': y.detach(), **grads}, observed
@@ -96,10 +96,11 @@ def _outcome(backend, case, inputs, given, dy):
 
 def _bounds(case, inputs, given, dy):
     x, weight, bias, *controls = inputs
-    instances = passes.instance_moments(x, case.correction, torch.float64)
-    batch = tables.batch_moments(*instances) if given is None else given
-    centre, rstd = tables.mix(*instances, batch, controls, _mixture(case))
-    far = (x - centre.reshape(centre.shape + (1,) * (x.dim() - 2))).abs().max() * rstd.max()
+    options = _mixture(case)._asdict()
+    eps = options.pop('eps')
+    centre, var, _ = reference.mixed_moments(x, *controls, **options, batch_moments=given)
+    rstd = (var + eps).rsqrt()
+    far = (x - reference.like(centre, x)).abs().max() * rstd.max()
     gamma = 1.0 if weight is None else weight.abs().max()
     u = ROUNDOFF * (1 + x.abs().max() * rstd.max())
     total = dy.abs().sum()

@@ -5,7 +5,7 @@ import torch
 
 from sn_openmmlab.kernels.aten import tables as reference
 from sn_openmmlab.kernels.contract import Mixture
-from sn_openmmlab.kernels.triton import merge, tables
+from sn_openmmlab.kernels.triton import tables, tuning
 
 UNIT = torch.finfo(torch.float32).eps
 SCOPES = [('in',), ('bn',), ('ln', 'gn'), ('gn', 'in', 'bn', 'ln'), ('in', 'ln', 'bn')]
@@ -15,10 +15,10 @@ OFFSET = 100.0
 
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
-    """The loops over more channels and samples than a tile holds, without so many of them."""
-    monkeypatch.setattr(merge, 'TILE', 2)
-    monkeypatch.setattr(merge, 'MOST_PARTS', 1)
-    monkeypatch.setattr(tables, 'MOST_CHANNELS', 2)
+    """Make few channels and samples more than a tile holds, so that the loops are tested."""
+    monkeypatch.setattr(tuning, 'MERGE_TILE', 2)
+    monkeypatch.setattr(tuning, 'MOST_PARTS', 1)
+    monkeypatch.setattr(tuning, 'MOST_CHANNELS', 2)
 
 
 @pytest.fixture(params=SHAPES, ids=str)
@@ -30,14 +30,14 @@ def instances(request):
 @pytest.fixture(params=SCOPES, ids='-'.join)
 def mixture(request, instances):
     groups = 1 if instances[0].shape[1] == 1 else 2
-    return Mixture(request.param, groups, 1e-3)
+    return Mixture(request.param, groups, 1, 1e-3)
 
 
 @pytest.fixture
 def batch(instances, mixture):
-    """In float64, as the processes' merged moments are."""
+    """Return the moments of `'bn'` in float64, as the merged moments of processes are."""
     if 'bn' not in mixture.scopes:
-        return None, None
+        return None
     return reference.batch_moments(*_double(instances))
 
 
@@ -47,7 +47,7 @@ def controls(mixture):
 
 
 def _double(values):
-    return tuple(None if value is None else value.double() for value in values)
+    return None if values is None else tuple(None if v is None else v.double() for v in values)
 
 
 def _assert_near(found, expected, scale, units=16):
@@ -68,14 +68,14 @@ def test_mix(instances, batch, controls, mixture):
 
     exact = reference.mix(*_double(instances), _double(batch), _double(controls), mixture)
     _assert_near(centre, exact[0], OFFSET, 2)
-    # The distance of two means is known to the roundoff of the means.
+    # The difference of two means is only known to the rounding of the means.
     _assert_near(rstd, exact[1], exact[1] * (1 + OFFSET * exact[1] / 16))
 
 
 def test_ratios_that_do_not_quite_add_up_to_one_cost_no_digits():
     mean, var = torch.full((3, 4), 6e4), torch.zeros(3, 4)
     controls = torch.tensor([0.3, -0.7, 1.1]), torch.zeros(3)
-    mixture = Mixture(('in', 'ln', 'bn'), 1, 1e-5)
+    mixture = Mixture(('in', 'ln', 'bn'), 1, 0, 1e-5)
 
     centre, _ = tables.mix(mean, var, tables.batch_moments(mean, var), controls, mixture)
 
@@ -105,7 +105,7 @@ def test_position_gradients(instances, batch, controls, mixture, given, with_wei
     with_batch = 'bn' in mixture.scopes and not given
     d_batch = torch.randn(2, shape[1]).unbind() if with_batch else None
     weight = torch.randn(shape[1]) if with_weight else None
-    positions = (35, 1)
+    positions = 35
 
     found = tables.position_gradients(
         sums, instances, mixed, batch, d_batch, weight, controls, mixture, positions
@@ -113,7 +113,7 @@ def test_position_gradients(instances, batch, controls, mixture, given, with_wei
 
     exact = reference.position_gradients(
         *(_double(pair) for pair in (sums, instances, mixed, batch)),
-        None if d_batch is None else _double(d_batch),
+        _double(d_batch),
         None if weight is None else weight.double(),
         _double(controls),
         mixture,

@@ -11,10 +11,10 @@ pytestmark = pytest.mark.skipif(find_spec('triton') is None, reason='Triton is n
 HERE = Path(__file__).parent
 INTERPRET = {'TRITON_INTERPRET': '1'}
 KERNELS = {
-    '_moments_kernel',
-    '_normalize_kernel',
-    '_sums_kernel',
-    '_gradient_kernel',
+    'moments_kernel',
+    'normalize_kernel',
+    'sums_kernel',
+    'gradient_kernel',
     '_merge_kernel',
     '_add_kernel',
     'mix_kernel',
@@ -33,7 +33,7 @@ def test_the_kernels_compute_the_right_values_in_the_interpreter(name, repo, run
 
 @pytest.fixture(scope='module')
 def compiled(run_tool, tmp_path_factory):
-    """What ``compile_kernels.py`` found."""
+    """Return the results of `compile_kernels.py`."""
     cache = tmp_path_factory.mktemp('triton')
     env = {'TRITON_INTERPRET': '0', 'TRITON_CACHE_DIR': str(cache)}
     output = run_tool(HERE / 'compile_kernels.py', env=env).stdout
@@ -49,7 +49,7 @@ def test_every_kernel_compiles_for_a_gpu(compiled):
 @pytest.mark.parametrize('dtype', ['float32', 'float16', 'bfloat16'])
 def test_passes_load_sixteen_bytes_at_a_time(compiled, dtype, layout):
     case = f'{dtype} {layout}'
-    passes = ['_moments_kernel', '_normalize_kernel', '_sums_kernel', '_gradient_kernel']
+    passes = ['moments_kernel', 'normalize_kernel', 'sums_kernel', 'gradient_kernel']
 
     found = [k for k in compiled if k['case'] == case and k['kernel'] in passes]
 
@@ -60,4 +60,4 @@ def test_passes_load_sixteen_bytes_at_a_time(compiled, dtype, layout):
 def test_short_rows_are_loaded_whole_units_at_a_time(compiled):
     found = {k['kernel']: k['loads'] for k in compiled if k['case'] == 'multiples'}
 
-    assert 'ld.global.v4.b32' in found['_normalize_kernel']
+    assert 'ld.global.v4.b32' in found['normalize_kernel']

@@ -1,4 +1,4 @@
-"""Which BatchNorms become SN, and what is said of those that stay."""
+"""Which BatchNorms become SN, and what the message says of those that stay."""
 
 import warnings
 
@@ -12,25 +12,25 @@ from sn_openmmlab.layers.convert.bn_kinds import describe_left, reason_to_stay, 
 
 
 class Negated(nn.BatchNorm2d):
-    """One that computes something of its own."""
+    """A BatchNorm that computes something else."""
 
     def forward(self, input):
         return -super().forward(input)
 
 
 class MoreNegated(Negated):
-    """One that inherits it."""
+    """A BatchNorm that inherits such a forward."""
 
 
 class AlwaysEval(nn.BatchNorm2d):
-    """One that stays in evaluation."""
+    """A BatchNorm that stays in evaluation mode."""
 
     def train(self, mode=True):
         return super().train(False)
 
 
 class FrozenBatchNorm2d(nn.Module):
-    """As torchvision's and detectron2's: BatchNorm by hand, of buffers."""
+    """Like torchvision's and detectron2's: a BatchNorm made of buffers."""
 
     def __init__(self, channels):
         super().__init__()
@@ -39,7 +39,7 @@ class FrozenBatchNorm2d(nn.Module):
 
 
 class NormOfParameters(nn.Module):
-    """The same, of parameters."""
+    """A BatchNorm made of parameters."""
 
     def __init__(self, channels):
         super().__init__()
@@ -48,7 +48,7 @@ class NormOfParameters(nn.Module):
 
 
 class Wrapper(nn.Module):
-    """One that passes on what it lacks, as FSDP's does."""
+    """A wrapper that passes attributes on, like FSDP's."""
 
     def __init__(self, module):
         super().__init__()
@@ -95,13 +95,13 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(('make', 'reason'), STAY)
-def test_batch_norm_that_would_lose_something_stays(make, reason):
+def test_a_batch_norm_that_would_lose_something_stays(make, reason):
     layer = make()
     assert (sn_class(layer), reason_to_stay(layer)) == (None, reason)
 
 
 @pytest.mark.parametrize('make', OTHERS)
-def test_what_is_no_batch_norm_is_neither_converted_nor_named(make):
+def test_other_layers_are_neither_converted_nor_named(make):
     layer = make()
     assert (sn_class(layer), reason_to_stay(layer)) == (None, None)
 
@@ -117,7 +117,7 @@ def test_torchs_become_sn(kind, becomes):
     assert (sn_class(kind(4)), reason_to_stay(kind(4))) == (becomes, None)
 
 
-def test_left_ones_are_counted_by_class_and_reason():
+def test_layers_that_stay_are_counted_by_class_and_reason():
     layers = [Negated(4), nn.BatchNorm2d(4), FrozenBatchNorm2d(4), Negated(2), _patched()]
     assert describe_left(layers) == (
         f'2 {__name__}.Negated (a forward of its own), '
@@ -131,12 +131,12 @@ def _warnings(model):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         convert_batch_norm(model)
-    # Python shows the line that called it.
+    # The warning points to the line that called it.
     assert all(warning.filename == __file__ for warning in caught)
     return [str(warning.message) for warning in caught]
 
 
-def test_conversion_says_what_it_left():
+def test_conversion_warns_of_layers_that_it_left():
     model = nn.Sequential(nn.BatchNorm2d(4), nn.BatchNorm2d(4), Negated(4), Negated(4))
     (said,) = _warnings(model)
     assert said == (
@@ -146,7 +146,7 @@ def test_conversion_says_what_it_left():
     assert [type(layer) for layer in model] == [SwitchNorm, SwitchNorm, Negated, Negated]
 
 
-def test_conversion_says_that_it_converted_nothing():
+def test_conversion_warns_that_it_converted_nothing():
     (said,) = _warnings(nn.Sequential(*(Negated(4) for _ in range(49))))
     assert f'turned nothing into SN and left 49 {__name__}.Negated' in said
     assert _warnings(nn.Sequential(nn.Conv2d(3, 4, 1), nn.GroupNorm(2, 4))) == [
@@ -154,7 +154,7 @@ def test_conversion_says_that_it_converted_nothing():
     ]
 
 
-def test_conversion_that_leaves_nothing_says_nothing_nor_does_another():
+def test_no_warning_if_nothing_is_left_nor_the_second_time():
     model = nn.Sequential(nn.BatchNorm2d(4), nn.GroupNorm(2, 4))
     assert _warnings(model) == []
     assert _warnings(model) == []

@@ -1,4 +1,4 @@
-"""Converted layers that are fitted to the BatchNorms they were, held to torch's batch_norm."""
+"""Converted layers fitted to the BatchNorms they were, against torch's batch_norm."""
 
 import copy
 
@@ -12,7 +12,7 @@ from sn_openmmlab.layers.norm_act import SwitchNormAct
 
 
 def network() -> nn.Sequential:
-    """Two convolutions with BatchNorms whose channels differ by orders of magnitude."""
+    """Return two convolutions with BatchNorms whose channels differ by orders of magnitude."""
     torch.manual_seed(0)
     layers = [nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 6, 3)]
     layers.append(nn.BatchNorm2d(6))
@@ -93,7 +93,7 @@ def test_channels_and_layers_that_cannot_be_fitted_stay(images: Tensor) -> None:
     assert plain[2].weight.eq(1).all() and plain[2].bias.eq(0).all()
 
 
-def test_the_activation_of_a_layer_stays_out(images: Tensor) -> None:
+def test_the_activation_of_a_layer_is_not_fitted(images: Tensor) -> None:
     bn = network()[:2]
     sn = convert_batch_norm(copy.deepcopy(bn), 0.6)
     sn[1].__class__ = SwitchNormAct
@@ -127,7 +127,7 @@ def test_modes_and_hooks_are_restored_when_the_network_fails() -> None:
     assert not any(module._forward_pre_hooks for module in sn.modules())
 
 
-def test_an_empty_input_is_not_fitted_to() -> None:
+def test_an_empty_input_fits_nothing() -> None:
     sn = convert_batch_norm(network(), 0.6)
     before = copy.deepcopy(sn.state_dict())
     calibrate_switch_norm(sn, torch.randn(0, 3, 16, 16))

@@ -1,4 +1,4 @@
-"""BatchNorm layers become SN in place, and in evaluation go on as what they were."""
+"""BatchNorm layers become SN in place, and compute the same as before in evaluation."""
 
 import copy
 
@@ -16,14 +16,14 @@ KINDS = [nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm]
 
 
 class AnyBatchNorm(_BatchNorm):
-    """As mmengine's stand-in for SyncBN: all of it is torch's but the check of the input."""
+    """Like mmengine's replacement of SyncBN, which only drops the check of the input."""
 
     def _check_input_dim(self, input):
         return
 
 
 class OurBatchNorm(nn.BatchNorm2d):
-    """One that computes something of its own."""
+    """A BatchNorm that computes something else."""
 
     def forward(self, input):
         return -super().forward(input)
@@ -31,7 +31,7 @@ class OurBatchNorm(nn.BatchNorm2d):
 
 @pytest.fixture
 def trained():
-    """A function that gives a BatchNorm values as after a training, in float64."""
+    """Return a function that gives a BatchNorm values as after training, in float64."""
 
     def fill(layer):
         layer.double()
@@ -48,7 +48,7 @@ def trained():
 
 
 def _mix(layer, ratio, x):
-    """What SN of in, ln and bn with this ratio of bn makes of x in evaluation, written out."""
+    """Return SN of x in evaluation, written out for in, ln and bn with this ratio of bn."""
     h = x.flatten(2)
     moments = [
         (h.mean(2, keepdim=True), h.var(2, correction=0, keepdim=True)),
@@ -63,7 +63,7 @@ def _mix(layer, ratio, x):
 
 @pytest.mark.parametrize('ratio', [1, 0.9, 1 / 3, 0.01])
 @pytest.mark.parametrize('kind', [*KINDS, AnyBatchNorm])
-def test_evaluation_is_the_mix_that_was_asked_for(kind, ratio, trained):
+def test_evaluation_is_the_requested_mix(kind, ratio, trained):
     layer = trained(kind(6, eps=1e-3)).eval()
     size = {nn.BatchNorm1d: (4,), nn.BatchNorm3d: (4, 5, 2)}.get(kind, (4, 5))
     x = torch.randn(3, 6, *size).double()
@@ -114,7 +114,7 @@ def test_ratios_of_any_scopes(scopes, ratio, expected):
         assert ratios.tolist() == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_third_starts_as_a_new_layer_does():
+def test_a_ratio_of_one_third_starts_like_a_new_layer():
     layer = convert_batch_norm(nn.BatchNorm2d(8), 1 / 3)
     torch.testing.assert_close(layer.mean_weight, torch.ones(3))
     torch.testing.assert_close(layer.var_weight, torch.ones(3))
@@ -122,7 +122,7 @@ def test_a_third_starts_as_a_new_layer_does():
 
 @pytest.fixture
 def model(trained):
-    """BatchNorms under any names, at two depths, one at two places, beside other layers."""
+    """Return BatchNorms at two depths, one at two places, beside other layers."""
     shared = trained(nn.BatchNorm2d(4, momentum=None, eps=1e-2))
     return nn.ModuleDict(
         {
@@ -202,7 +202,7 @@ def test_training_goes_on_as_batch_norm_at_ratio_one(trained):
 
     torch.testing.assert_close(layer(x), reference(x))
     torch.testing.assert_close(layer.running_mean, reference.running_mean)
-    # The running variance averages the variance that training normalized with.
+    # The running variance averages the variance that training normalizes with.
     biased = 0.1 * x.var((0, 2, 3), correction=0) - 0.1 * x.var((0, 2, 3), correction=1)
     torch.testing.assert_close(layer.running_var, reference.running_var + biased)
     assert layer.num_batches_tracked == 8
@@ -232,7 +232,7 @@ def test_converted_model_is_saved_copied_and_shown(model):
         ({'correction': 2}, ValueError, 'correction must be 0 or 1'),
     ],
 )
-def test_what_cannot_be_converted_stays_as_it_is(arguments, error, words):
+def test_layers_that_cannot_be_converted_stay_as_they_are(arguments, error, words):
     model = nn.Sequential(nn.BatchNorm2d(64), nn.BatchNorm2d(6))
     with pytest.raises(error, match=words):
         convert_batch_norm(model, **arguments)
@@ -240,7 +240,7 @@ def test_what_cannot_be_converted_stays_as_it_is(arguments, error, words):
     assert not any('mean_weight' in name for name in model.state_dict())
 
 
-def test_model_that_is_wrapped_for_distribution_stops_the_conversion():
+def test_a_model_wrapped_for_distribution_is_refused():
     dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)
     try:
         model = DistributedDataParallel(nn.Sequential(nn.BatchNorm2d(4)))
@@ -254,7 +254,7 @@ def test_model_that_is_wrapped_for_distribution_stops_the_conversion():
 
 
 @pytest.mark.parametrize('lazy', [nn.LazyBatchNorm1d, nn.LazyBatchNorm2d, nn.LazyBatchNorm3d])
-def test_layer_without_channels_yet_stops_the_conversion(lazy):
+def test_a_layer_without_channels_is_refused(lazy):
     model = nn.Sequential(nn.BatchNorm2d(64), lazy())
     with pytest.raises(ValueError, match=rf'a {lazy.__name__} has seen no data .*: run the model'):
         convert_batch_norm(model)
@@ -262,7 +262,7 @@ def test_layer_without_channels_yet_stops_the_conversion(lazy):
     assert type(model[1]) is lazy
 
 
-def test_lazy_layer_that_has_seen_data_is_converted():
+def test_a_lazy_layer_that_has_seen_data_is_converted():
     model = nn.Sequential(nn.LazyBatchNorm2d())
     model(torch.randn(2, 5, 3, 3))
     assert type(convert_batch_norm(model)[0]) is SwitchNorm
@@ -271,7 +271,7 @@ def test_lazy_layer_that_has_seen_data_is_converted():
 
 @pytest.mark.parametrize('name', ['weight', 'bias'])
 @pytest.mark.parametrize('kind', KINDS)
-def test_parametrized_layer_is_left_alone(kind, name):
+def test_a_parametrized_layer_is_left_alone(kind, name):
     layer = kind(4).eval()
     register_parametrization(layer, name, nn.Tanh())
     state = copy.deepcopy(layer.state_dict())
@@ -286,7 +286,7 @@ def test_parametrized_layer_is_left_alone(kind, name):
 
 
 @pytest.mark.parametrize('kind', ['BN1d', 'BN2d', 'BN3d', 'SyncBN'])
-def test_norm_that_mmcv_folds_into_the_convolution_runs(kind, trained):
+def test_a_norm_that_mmcv_folds_into_the_convolution_runs(kind, trained):
     conv_module = pytest.importorskip('mmcv.cnn').ConvModule
     dims = {'BN1d': 1, 'BN3d': 3}.get(kind, 2)
     options = dict(conv_cfg=dict(type=f'Conv{dims}d'), act_cfg=None, efficient_conv_bn_eval=True)

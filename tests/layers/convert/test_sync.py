@@ -1,4 +1,4 @@
-"""One call turns the SN layers of a model into SyncSN, and one turns them back."""
+"""One call converts the SN layers of a model to SyncSN, and one reverts them."""
 
 import warnings
 
@@ -16,16 +16,16 @@ from sn_openmmlab import (
 
 
 class OurNorm(SwitchNorm):
-    """A subclass that a user may have."""
+    """A subclass of a user."""
 
 
 class OurSyncNorm(SyncSwitchNorm):
-    """Another."""
+    """A subclass of a user."""
 
 
 @pytest.fixture
 def group():
-    """A process group, the only one there is here."""
+    """Set up a process group of one rank, and return it."""
     dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)
     yield dist.group.WORLD
     dist.destroy_process_group()
@@ -33,7 +33,7 @@ def group():
 
 @pytest.fixture
 def model(randomized):
-    """SN at two depths, one of them at two places, beside a BatchNorm and subclasses."""
+    """Return SN at two depths, one at two places, beside a BatchNorm and subclasses."""
     shared = randomized(
         SwitchNorm(4, scopes=('gn', 'bn'), num_groups=2, correction=1, momentum=0.3)
     )
@@ -112,7 +112,7 @@ def test_converting_again_sets_the_process_group(group, model):
     assert model['first'].process_group is None
 
 
-def test_what_is_no_process_group_converts_nothing(model):
+def test_an_invalid_process_group_converts_nothing(model):
     with pytest.raises(TypeError, match='process_group must be None'):
         convert_sync_switch_norm(model, [0, 1])
     assert type(model['first']) is SwitchNorm
@@ -122,7 +122,7 @@ def _warnings(function, module):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         function(module)
-    # Python shows the line that called it.
+    # The warning points to the line that called it.
     assert all(warning.filename == __file__ for warning in caught)
     return [str(warning.message) for warning in caught]
 
@@ -133,20 +133,20 @@ def test_subclasses_that_were_left_are_counted(model):
     assert _warnings(convert_sync_switch_norm, model) == [
         f'convert_sync_switch_norm left 2 {__name__}.OurNorm, 1 {__name__}.OurSyncNorm, {words}'
     ]
-    # A subclass of SN is no SyncSN, so nothing of it was to be reverted.
+    # A subclass of SN is not SyncSN, so there is nothing to revert.
     assert _warnings(revert_sync_switch_norm, model) == [
         f'revert_sync_switch_norm left 1 {__name__}.OurSyncNorm, {words}'
     ]
 
 
-def test_a_module_without_sn_is_said_to_have_none():
+def test_a_module_without_sn_gives_a_warning():
     model = nn.Sequential(nn.BatchNorm2d(4))
     assert _warnings(convert_sync_switch_norm, model) == [
         'convert_sync_switch_norm found no SN in Sequential: nothing changed.'
     ]
 
 
-def test_what_is_done_already_is_no_fault():
+def test_converting_or_reverting_twice_gives_no_warning():
     model = nn.Sequential(SwitchNorm(4))
     assert _warnings(revert_sync_switch_norm, model) == []
     assert _warnings(convert_sync_switch_norm, model) == []

@@ -1,4 +1,4 @@
-"""Words for how many layers of which class there are."""
+"""Descriptions of how many layers of which class there are."""
 
 from torch import nn
 
@@ -10,7 +10,7 @@ class Outer:
         pass
 
 
-def test_class_is_named_with_its_module():
+def test_a_class_is_named_with_its_module():
     assert class_name(nn.Linear(2, 2)) == 'torch.nn.modules.linear.Linear'
     assert class_name(Outer.Inner()) == f'{__name__}.Outer.Inner'
 

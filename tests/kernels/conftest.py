@@ -1,4 +1,4 @@
-"""What the tests of the ATen kernels share."""
+"""What the tests of the kernels share."""
 
 import pytest
 import torch

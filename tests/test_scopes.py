@@ -1,0 +1,56 @@
+"""The table of scopes, and that every backend follows it."""
+
+import re
+
+import pytest
+import torch
+
+from sn_openmmlab.kernels.aten import tables
+from sn_openmmlab.kernels.contract import Mixture
+from sn_openmmlab.kernels.plain.scopes import pool
+from sn_openmmlab.kernels.triton import FUSED_SCOPES
+from sn_openmmlab.scopes import SCOPES
+from tests.reference import scope_moments
+
+SHAPE = (3, 6, 5)
+
+
+def test_the_scopes_are_those_of_the_paper_and_group_normalization():
+    assert list(SCOPES) == ['in', 'gn', 'ln', 'bn']
+
+
+def test_colors_are_six_hex_digits_and_differ():
+    colors = [scope.color for scope in SCOPES.values()]
+
+    assert all(re.fullmatch('#[0-9a-f]{6}', color) for color in colors)
+    assert len(set(colors)) == len(colors)
+
+
+@pytest.mark.parametrize('scope', SCOPES)
+def test_dims_and_groups_say_what_a_scope_pools(scope):
+    x = torch.randn(SHAPE, dtype=torch.float64)
+    expected = scope_moments(x, scope, num_groups=2)[0]
+    dims, grouped, _ = SCOPES[scope]
+
+    table = x.mean(-1).view(3, *((2, 3) if grouped else (1, 6)))
+    dims = [2 if dim == 1 else dim for dim in dims]
+    pooled = table.mean(dims, keepdim=True) if dims else table
+
+    torch.testing.assert_close(pooled.expand(table.shape).reshape(3, 6), expected)
+
+
+@pytest.mark.parametrize('scope', SCOPES)
+def test_the_plain_and_the_aten_backend_know_every_scope(scope):
+    mean, var = torch.randn(2, *SHAPE[:2], dtype=torch.float64).abs()
+    pooled = [table.expand(3, 6) for table in pool(mean, var, scope, 2)]
+
+    batch = tables.batch_moments(mean, var) if scope == 'bn' else None
+    controls = torch.ones(2, 1, dtype=torch.float64)
+    centre, rstd = tables.mix(mean, var, batch, tuple(controls), Mixture((scope,), 2, 0, 0.0))
+
+    torch.testing.assert_close(centre, pooled[0])
+    torch.testing.assert_close(rstd, pooled[1].rsqrt())
+
+
+def test_triton_fuses_known_scopes():
+    assert set(FUSED_SCOPES) <= set(SCOPES)
