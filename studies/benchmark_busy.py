@@ -1,4 +1,4 @@
-"""Time training steps with OpenMP threads that spin and that sleep, alone and on busy cores.
+"""Time training steps with spinning and with sleeping OpenMP threads, alone and on busy cores.
 
 python -m studies.benchmark_busy --out docs/speed
 """
@@ -30,9 +30,9 @@ def main() -> None:
     parser.add_argument('--threads', type=int, default=2, help='threads of the CPU')
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    # As a file, which imports torch before this folder sets how threads wait.
+    # As a file: with -m, studies would set how threads wait before torch is loaded.
     stepper = [sys.executable, ROOT / 'studies/benchmarks/stepper.py', ROOT / CONFIG]
-    # Not what is set here, which may be either.
+    # Without this process's own settings, which may be either.
     settings = _sleeping_threads.SETTINGS
     spinning = {name: value for name, value in os.environ.items() if name not in settings}
     spinning['PYTHONPATH'] = str(ROOT)

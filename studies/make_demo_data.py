@@ -4,11 +4,11 @@ import argparse
 import signal
 import sys
 
-from studies.demo.dataset import DemoFolderError, DemoParameters, make_demo_data
+from studies.demo.dataset import DemoParameters, make_demo_data
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command line on ``arguments``; returns 0, or 2 after a one-sentence error."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line on `arguments`; exit with code 2 and one sentence on an error."""
     default = DemoParameters()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--out', default='data/demo', help='folder to make (%(default)s)')
@@ -21,16 +21,15 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         parameters = DemoParameters(train=args.train, val=args.val, seed=args.seed)
         data = make_demo_data(args.out, parameters)
-    except (DemoFolderError, ValueError, ImportError, FileNotFoundError) as error:
-        print(f'make_demo_data: {error}', file=sys.stderr)
-        return 2
+    except (ValueError, ImportError, OSError) as error:
+        # As exit_with_sentence does, whose package imports torch. Making the data needs no torch.
+        parser.exit(2, f'error: {error}\n')
     print(f'{"Found" if data.reused else "Made"} the demo data in {data.root}:')
     for split, images in (('train', parameters.train), ('val', parameters.val)):
         print(f'  {split}: {images} images with {data.instances[split]} digits')
-    return 0
 
 
 if __name__ == '__main__':
-    # Without this, a terminated run would leave its unfinished folder behind.
+    # So that a terminated run removes its unfinished folder.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(main())
+    main()

@@ -1,1 +1,1 @@
-"""Measurements of the layer against its rivals: always side by side, in one process."""
+"""Measurements of the layer beside its baselines, always in one process."""

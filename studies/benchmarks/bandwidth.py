@@ -1,10 +1,10 @@
-"""Achieved memory bandwidth against that of a copy."""
+"""Memory bandwidth of the layers, relative to the bandwidth of a copy."""
 
 from typing import Any
 
 import torch
 
-from studies.benchmarks.baselines import BASELINE, FUSED
+from studies.benchmarks.baselines import BN, FUSED
 from studies.benchmarks.cases import DTYPES
 from studies.benchmarks.timing import time_in_turns
 
@@ -14,7 +14,7 @@ COPY_ELEMENTS = 1 << 28
 
 
 def copy_bandwidth(device: torch.device, rounds: int) -> float:
-    """Bytes per second that a copy within the device's memory reads and writes."""
+    """Return the bytes per second of a copy within the device's memory, reads and writes."""
     source = torch.empty(COPY_ELEMENTS, dtype=torch.float32, device=device)
     target = torch.empty_like(source)
     times = time_in_turns({'copy': lambda: target.copy_(source)}, rounds, device)
@@ -22,10 +22,8 @@ def copy_bandwidth(device: torch.device, rounds: int) -> float:
 
 
 def with_bandwidth(record: dict[str, Any], copy: float) -> dict[str, Any]:
-    """Add to a timed record the share of ``copy``, bytes per second, that SN and BN reach."""
+    """Add to a timed record the bandwidth of SN and BN as a share of `copy` (bytes per second)."""
     elements = torch.Size(record['shape']).numel()
     moved = elements * DTYPES[record['dtype']].itemsize * STREAMS[record['what']]
-    shares = {
-        name: moved / (record['milliseconds'][name] * 1e-3) / copy for name in (BASELINE, FUSED)
-    }
+    shares = {name: moved / (record['milliseconds'][name] * 1e-3) / copy for name in (BN, FUSED)}
     return {**record, 'share_of_copy': shares}

@@ -1,4 +1,4 @@
-"""The layers that are timed against each other."""
+"""The layers that are timed beside each other."""
 
 from collections.abc import Callable
 
@@ -7,13 +7,13 @@ from torch import Tensor, nn
 
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
-BASELINE = 'BN'
+BN = 'BN'
 FUSED = 'SN fused'
-CHAIN = 'SN plain'
+PLAIN = 'SN plain'
 
 
 class ChainSwitchNorm(SwitchNorm):
-    """SN as public code writes it: Eq. 4 and 3, one elementwise operation after the other."""
+    """SN as public code computes it: Eq. 4 and 3, one elementwise operation after another."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalize ``x``, (N, C, H, W), in training."""
@@ -37,7 +37,7 @@ class ChainSwitchNorm(SwitchNorm):
 
 
 class SingleRankSyncBN(nn.BatchNorm2d):
-    """The kernels of :class:`torch.nn.SyncBatchNorm`, which one process alone would not call."""
+    """Run the kernels of `torch.nn.SyncBatchNorm`, which a single process would not call."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalize ``x``, (N, C, H, W) on CUDA, in training."""
@@ -56,17 +56,16 @@ class SingleRankSyncBN(nn.BatchNorm2d):
         )
 
 
-def rivals(channels: int, x: Tensor) -> dict[str, nn.Module]:
-    """Return the layers by name, for inputs like ``x`` of shape (N, ``channels``, H, W).
+def compared_layers(channels: int, x: Tensor) -> dict[str, nn.Module]:
+    """Return the layers to compare by name, for inputs like `x` of shape (N, channels, H, W).
 
-    Layers that torch runs in mixed types keep float32 parameters; the others take the type of
-    ``x``.
+    Layers that torch runs with mixed types keep float32 parameters; the others get the type of `x`.
     """
     layers = {
-        BASELINE: nn.BatchNorm2d(channels),
+        BN: nn.BatchNorm2d(channels),
         'GN': nn.GroupNorm(32, channels).to(x.dtype),
         'IN': nn.InstanceNorm2d(channels, affine=True).to(x.dtype),
-        CHAIN: ChainSwitchNorm(channels, correction=1),
+        PLAIN: ChainSwitchNorm(channels, correction=1),
         FUSED: SwitchNorm(channels),
         'SN compiled': _compiled(SwitchNorm(channels)),
     }
@@ -81,7 +80,7 @@ def _compiled(layer: nn.Module) -> nn.Module:
 
 
 def forward(layer: nn.Module, x: Tensor) -> Callable[[], object]:
-    """A function that runs the forward pass in training mode, without autograd."""
+    """Return a function that runs the forward pass in training mode, without autograd."""
 
     def run() -> Tensor:
         with torch.no_grad():
@@ -91,7 +90,7 @@ def forward(layer: nn.Module, x: Tensor) -> Callable[[], object]:
 
 
 def forward_backward(layer: nn.Module, x: Tensor, dy: Tensor) -> Callable[[], object]:
-    """A function that runs forward and backward, to the input and all parameters."""
+    """Return a function that runs forward and backward, to the input and all parameters."""
     x = x.detach().requires_grad_()
     wanted = [x, *layer.parameters()]
 

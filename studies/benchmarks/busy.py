@@ -1,4 +1,4 @@
-"""Training steps of processes that differ in their environment, alone and on busy cores."""
+"""Times of training steps in different environments, alone and on busy cores."""
 
 import subprocess
 import sys
@@ -20,15 +20,15 @@ def time_steps(
 ) -> dict[str, dict[str, list[float]]]:
     """Return the milliseconds of all steps, by place (``'alone'``, ``'beside'``) and environment.
 
-    In each environment one process waits, after a step that does not count, while the others have
-    their turns: in every round each takes :data:`STEPS_PER_TURN` steps.
+    There is one process per environment. Each takes a step to warm up; then they take turns of
+    `STEPS_PER_TURN` steps, and the others wait.
 
     Args:
-        command: starts a process that answers as :mod:`~studies.benchmarks.stepper` does.
+        command: starts a process that answers as `studies.benchmarks.stepper` does.
         environments: the variables of each process, by a name.
         rounds: the number of rounds in each place.
-        seconds: no round starts in a place after this time, save the first.
-        beside: the number of single-threaded processes that want the cores in ``'beside'``.
+        seconds: after this time, no other round starts in a place.
+        beside: the number of single-threaded processes that compete for the cores in `'beside'`.
 
     Raises:
         RuntimeError: a process ended.

@@ -1,4 +1,4 @@
-"""The inputs that the layers are measured on, and the measurements of one input."""
+"""The inputs of the measurements, and the measurements of one input."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from studies.benchmarks.baselines import BASELINE, FUSED, forward, forward_backward, rivals
+from studies.benchmarks.baselines import BN, FUSED, compared_layers, forward, forward_backward
 from studies.benchmarks.memory import peak_bytes
 from studies.benchmarks.timing import time_in_turns
 
@@ -26,24 +26,24 @@ DTYPES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
 
 @dataclass(frozen=True)
 class Case:
-    """One input; ``format`` and ``dtype`` are keys of :data:`FORMATS` and :data:`DTYPES`."""
+    """One input; `format` and `dtype` are keys of `FORMATS` and `DTYPES`."""
 
     shape: tuple[int, int, int, int]
     format: str
     dtype: str
 
     def tensor(self, device: torch.device) -> Tensor:
-        """A new random tensor."""
+        """Return a new random tensor."""
         x = torch.randn(self.shape, device=device, dtype=DTYPES[self.dtype])
         return x.contiguous(memory_format=FORMATS[self.format])
 
     def record(self) -> dict[str, Any]:
-        """What identifies the case in a data file."""
+        """Return what identifies the case in a data file."""
         return asdict(self)
 
 
 def all_cases() -> list[Case]:
-    """Every shape in every format and type."""
+    """Return every shape in every format and type."""
     return [
         Case(shape, memory_format, dtype)
         for memory_format in FORMATS
@@ -53,13 +53,13 @@ def all_cases() -> list[Case]:
 
 
 def measure(case: Case, device: torch.device, rounds: int) -> list[dict[str, Any]]:
-    """Time all rivals on ``case`` and weigh the fused SN and BN; one record per measurement.
+    """Time all layers on a case, and measure the memory of the fused SN and of BN.
 
-    Records hold the case, ``what`` (forward, forward+backward or peak memory), ``milliseconds`` or
-    ``bytes`` by rival.
+    Return a record per measurement. It holds the case, `what` (forward, forward+backward or peak
+    memory), and `milliseconds` or `bytes` by layer.
     """
     x, dy = case.tensor(device), case.tensor(device)
-    layers = rivals(case.shape[1], x)
+    layers = compared_layers(case.shape[1], x)
     runs = {
         'forward': {name: forward(layer, x) for name, layer in layers.items()},
         'forward+backward': {name: forward_backward(m, x, dy) for name, m in layers.items()},
@@ -68,7 +68,5 @@ def measure(case: Case, device: torch.device, rounds: int) -> list[dict[str, Any
         {**case.record(), 'what': what, 'milliseconds': time_in_turns(functions, rounds, device)}
         for what, functions in runs.items()
     ]
-    weighed = {
-        name: peak_bytes(runs['forward+backward'][name], device) for name in (BASELINE, FUSED)
-    }
-    return [*records, {**case.record(), 'what': 'peak memory', 'bytes': weighed}]
+    memory = {name: peak_bytes(runs['forward+backward'][name], device) for name in (BN, FUSED)}
+    return [*records, {**case.record(), 'what': 'peak memory', 'bytes': memory}]

@@ -1,4 +1,4 @@
-"""The backends against the plain expression in float64, on a device."""
+"""Errors of the backends on a device, relative to the plain expression in float64."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -13,25 +13,26 @@ from studies.benchmarks.cases import FORMATS
 
 SHAPES = ((2, 64, 50, 76), (3, 32, 1, 1), (300, 64, 7, 7), (1, 32, 300, 301), (5, 96, 13, 17))
 SCOPES = (('in', 'ln', 'bn'), ('gn', 'bn'), ('ln',))
-# The greatest error over the greatest value, for output and gradients.
+# The largest error over the largest value, for output and gradients.
 BOUNDS = {torch.float32: 1e-4, torch.float16: 5e-3, torch.bfloat16: 4e-2}
 QUANTITIES = ('y', 'dx', 'dγ', 'dβ', 'dλ', 'dλ′')
 
 
 def check_backend(backend: str, device: torch.device) -> list[dict[str, Any]]:
-    """Return, by type and memory format, the worst error of each quantity over all shapes.
+    """Return the largest error of each quantity over all shapes, per type and memory format.
 
-    Records hold ``backend``, ``dtype``, ``format``, ``errors`` by quantity, and ``bound``.
+    Records hold `backend`, `dtype`, `format`, `errors` by quantity, and `bound`.
     """
     records = []
-    for (dtype, bound), memory_format in product(BOUNDS.items(), FORMATS):
-        worst = dict.fromkeys(QUANTITIES, 0.0)
+    for dtype, bound in BOUNDS.items():
+        worst = {memory_format: dict.fromkeys(QUANTITIES, 0.0) for memory_format in FORMATS}
         for shape, scopes in product(SHAPES, SCOPES):
-            errors = _errors(backend, shape, scopes, dtype, FORMATS[memory_format], device)
-            worst = {name: max(worst[name], errors[name]) for name in QUANTITIES}
-        name = str(dtype).removeprefix('torch.')
-        record = {'backend': backend, 'dtype': name, 'format': memory_format}
-        records.append({**record, 'errors': worst, 'bound': bound})
+            for memory_format, errors in _errors(backend, shape, scopes, dtype, device).items():
+                before = worst[memory_format]
+                worst[memory_format] = {name: max(before[name], errors[name]) for name in errors}
+        case = {'backend': backend, 'dtype': str(dtype).removeprefix('torch.')}
+        for memory_format, errors in worst.items():
+            records.append({**case, 'format': memory_format, 'errors': errors, 'bound': bound})
     return records
 
 
@@ -40,25 +41,29 @@ def _errors(
     shape: Sequence[int],
     scopes: tuple[str, ...],
     dtype: torch.dtype,
-    memory_format: torch.memory_format,
     device: torch.device,
-) -> dict[str, float]:
+) -> dict[str, dict[str, float]]:
+    """Return the errors of one input by memory format and quantity."""
     torch.manual_seed(0)
     channels = shape[1]
-    x, dy = (torch.randn(shape).to(dtype).contiguous(memory_format=memory_format) for _ in '12')
+    x, dy = (torch.randn(shape).to(dtype) for _ in range(2))
     sizes = (channels, channels, len(scopes), len(scopes))
     parameters = [torch.randn(size) for size in sizes]
     expected = _run('plain', [x.double(), *(p.double() for p in parameters)], dy.double(), scopes)
-    inputs = [tensor.to(device) for tensor in (x, *parameters)]
-    found = _run(backend, inputs, dy.to(device), scopes)
-    return {
-        name: _relative_error(value.double().cpu(), right)
-        for name, value, right in zip(QUANTITIES, found, expected, strict=True)
-    }
+    errors = {}
+    for name, memory_format in FORMATS.items():
+        inputs = [x.contiguous(memory_format=memory_format), *parameters]
+        upstream = dy.contiguous(memory_format=memory_format)
+        found = _run(backend, [t.to(device) for t in inputs], upstream.to(device), scopes)
+        errors[name] = {
+            quantity: _relative_error(value.double().cpu(), right)
+            for quantity, value, right in zip(QUANTITIES, found, expected, strict=True)
+        }
+    return errors
 
 
 def _relative_error(value: Tensor, right: Tensor) -> float:
-    """The greatest error over the greatest value; infinite for what is not a number."""
+    """Return the largest error over the largest value; NaN counts as infinite."""
     error = (value - right).abs().max() / (right.abs().max() + 1e-3)
     return float(error.nan_to_num(nan=float('inf')))
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from studies.benchmarks.baselines import BASELINE, FUSED, forward_backward, rivals
+from studies.benchmarks.baselines import BN, FUSED, compared_layers, forward_backward
 from studies.benchmarks.cases import Case
 from studies.benchmarks.timing import time_in_turns
 
@@ -18,8 +18,8 @@ def measure_growth(device: torch.device, rounds: int) -> list[dict[str, Any]]:
     for side in SIDES:
         case = Case((2, 64, side, side), 'NCHW', 'float32')
         x, dy = case.tensor(device), case.tensor(device)
-        layers = rivals(64, x)
-        functions = {name: forward_backward(layers[name], x, dy) for name in (BASELINE, FUSED)}
+        layers = compared_layers(64, x)
+        functions = {name: forward_backward(layers[name], x, dy) for name in (BN, FUSED)}
         times = time_in_turns(functions, rounds, device)
         records.append({'elements': x.numel(), 'milliseconds': times})
     return records

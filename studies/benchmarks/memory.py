@@ -7,7 +7,7 @@ from torch.profiler import ProfilerActivity, profile
 
 
 def peak_bytes(function: Callable[[], object], device: torch.device) -> int:
-    """Return how much memory ``function`` held at most at one time, besides what it was given."""
+    """Return the largest amount of memory that `function` holds at a time beside its inputs."""
     function()
     return _peak_on_cuda(function) if device.type == 'cuda' else _peak_on_cpu(function)
 

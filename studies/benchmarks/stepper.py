@@ -1,7 +1,7 @@
-"""A process that takes a training step of a detector with SN whenever it is asked to.
+"""A process that takes a training step of a detector with SN on request.
 
-``python -m studies.benchmarks.stepper CONFIG HEIGHT WIDTH THREADS`` takes one step, answers
-with its milliseconds, and then does the same for every line that it reads.
+``python -m studies.benchmarks.stepper CONFIG HEIGHT WIDTH THREADS`` takes one step and
+prints its milliseconds, then does the same for every line that it reads.
 """
 
 import os
@@ -19,7 +19,7 @@ def main(arguments: Sequence[str]) -> None:
     """Run the command line on ``arguments``."""
     config, *numbers = arguments
     height, width, threads = map(int, numbers)
-    # What the toolboxes print is not an answer.
+    # Keeps the output of the toolboxes apart from the answers.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), 'w')
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     torch.set_num_threads(threads)

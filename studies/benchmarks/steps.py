@@ -20,12 +20,12 @@ def training_steps(
 ) -> dict[str, Callable[[], None]]:
     """Return one function per norm that trains the config's detector by a step, SGD included.
 
-    All see the same two random images with random boxes.
+    All get the same two random images with random boxes.
 
     Args:
         config: a config of MMDetection whose norm is SN.
         size: height and width of the images, in pixels.
-        device: where it runs.
+        device: the device it runs on.
     """
     from mmdet.testing import demo_mm_inputs
 
@@ -35,7 +35,7 @@ def training_steps(
 
 
 def with_norm(part: Any, norm: dict[str, Any]) -> Any:
-    """Return a copy of a config in which ``norm`` stands wherever SN stood."""
+    """Return a copy of a config with `norm` in the place of SN."""
     if isinstance(part, dict):
         if part.get('type') == 'SN':
             return dict(norm)

@@ -1,4 +1,4 @@
-"""Times of rivals that take turns, so that what disturbs one disturbs all."""
+"""Times of functions that take turns, so that a disturbance affects all of them."""
 
 import ctypes
 import platform
@@ -14,10 +14,10 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
 
 def keep_freed_memory() -> bool:
-    """Let glibc keep what is freed, as PyTorch's allocator for CUDA does; False elsewhere.
+    """Let glibc keep freed memory, as PyTorch's allocator for CUDA does; return False elsewhere.
 
-    By default a large output is new memory from the system, whose page faults take longer than the
-    arithmetic, and which rival pays for them depends on who freed what before.
+    By default a large output is new memory from the system. Its page faults take longer than the
+    arithmetic, and which layer pays for them is chance.
     """
     if platform.libc_ver()[0] != 'glibc':
         return False
@@ -30,13 +30,13 @@ def time_in_turns(
 ) -> dict[str, float]:
     """Return the median time of each function in milliseconds.
 
-    In every round each function has its turn: one call that is not timed, which brings back its
-    caches and its pattern of memory, and :data:`CALLS_PER_TURN` that are.
+    In every round each function takes its turn: one call to warm up its caches and its memory,
+    then `CALLS_PER_TURN` timed calls.
 
     Args:
-        functions: what to time, by name.
+        functions: the functions to time, by name.
         rounds: the number of rounds.
-        device: where it runs.
+        device: the device they run on.
     """
     clock = _time_on_cuda if device.type == 'cuda' else _time_on_cpu
     times = {name: [] for name in functions}
@@ -57,7 +57,7 @@ def _time_on_cuda(function: Callable[[], object]) -> float:
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize()
     start.record()
-    # Several, since a training keeps the device's queue filled.
+    # Several calls, since a training keeps the device's queue filled.
     for _ in range(_CUDA_CALLS):
         function()
     end.record()

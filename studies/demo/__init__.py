@@ -1,1 +1,1 @@
-"""The generated demo data set: handwritten digits on photographs, as COCO and label maps."""
+"""The synthetic demo data set: handwritten digits on photographs, as COCO and label maps."""

@@ -1,9 +1,8 @@
-"""Backgrounds cut from the photographs that come inside the scikit wheels.
+"""Backgrounds cut from the photographs in the wheels of scikit-image and scikit-learn.
 
 The photographs are free to use: those of scikit-image are in the public domain or CC0; china.jpg
-(by danielbuechele) and flower.jpg (by vultilion) of scikit-learn are CC BY 2.0. Bundled
-photographs that show text, digits, coins or clocks are left out, as they would be unlabelled
-characters in the data.
+(by danielbuechele) and flower.jpg (by vultilion) of scikit-learn are CC BY 2.0. Photographs with
+text, digits, coins or clocks are left out: they would show unlabelled characters.
 """
 
 from importlib.resources import files
@@ -61,7 +60,7 @@ def random_background(
 
 
 def _load(package: str, name: str) -> np.ndarray:
-    # skimage.data's own functions would download a file that the wheel does not bundle.
+    # The functions of skimage.data would download files that are missing from the wheel.
     encoded = np.frombuffer(files(package).joinpath(name).read_bytes(), np.uint8)
     return cv2.cvtColor(cv2.imdecode(encoded, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
 

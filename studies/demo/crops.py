@@ -1,4 +1,4 @@
-"""Crops of single digits out of generated scenes, for classifiers."""
+"""Crops of single digits out of synthetic scenes, to train classifiers on."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from studies.demo.digits import load_digit_sets
 from studies.demo.scene import Scene, compose_scene, tight_box
 
 WIDTH, HEIGHT = 256, 192
-# How large a crop is, in heights or widths of its digit.
+# The side of a crop, relative to the larger side of its digit.
 MIN_CONTEXT, MAX_CONTEXT = 1.2, 2.0
 
 
@@ -18,8 +18,8 @@ def digit_crops(split: str, scenes: int, side: int, seed: int = 0) -> tuple[np.n
     """Cut every digit out of scenes that are not among the images of the demo data set.
 
     Args:
-        split: whose digits to draw from, ``'train'`` or ``'val'``.
-        scenes: how many to make.
+        split: the digits to draw from, ``'train'`` or ``'val'``.
+        scenes: the number of scenes to compose.
         side: of a crop in pixels.
         seed: of all randomness.
 
@@ -33,7 +33,7 @@ def digit_crops(split: str, scenes: int, side: int, seed: int = 0) -> tuple[np.n
     photographs, digits = load_photographs(), load_digit_sets()[split]
     images, labels = [], []
     for index in range(scenes):
-        # The data set has the streams 0 and 1.
+        # The data set uses the streams 0 and 1.
         rng = np.random.default_rng([seed, {'train': 2, 'val': 3}[split], index])
         scene = compose_scene(rng, photographs, digits, WIDTH, HEIGHT)
         images.extend(_cut(rng, scene, side))

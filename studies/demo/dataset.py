@@ -1,4 +1,4 @@
-"""The demo data set in a folder: made once, then reused.
+"""Making the demo data set in a folder, once.
 
 The folder holds::
 
@@ -27,20 +27,16 @@ _FORMAT_VERSION = 1
 _RECORD = 'demo.json'
 
 
-class DemoFolderError(Exception):
-    """The folder holds something else than the demo data asked for, or cannot be written."""
-
-
 @dataclass(frozen=True)
 class DemoParameters:
-    """What the data depends on; the same values give the same data.
+    """The parameters of the data; the same values give the same data.
 
     Attributes:
         train: Number of train images, at least 1.
         val: Number of val images, at least 1.
         seed: Seed of all randomness, at least 0.
         width: Width of every image in pixels, at least ``MIN_SIDE``.
-        height: Height of every image in pixels, likewise.
+        height: Height of every image in pixels, at least ``MIN_SIDE``.
 
     Raises:
         ValueError: A value is out of its range.
@@ -55,14 +51,14 @@ class DemoParameters:
     def __post_init__(self) -> None:
         if min(self.train, self.val) < 1:
             raise ValueError(
-                'The demo data needs at least 1 train and 1 val image, '
+                'the demo data needs at least 1 train and 1 val image, '
                 f'not {self.train} and {self.val}.'
             )
         if self.seed < 0:
-            raise ValueError(f'The seed of the demo data must be 0 or more, not {self.seed}.')
+            raise ValueError(f'the seed of the demo data must be 0 or more, not {self.seed}.')
         if min(self.width, self.height) < MIN_SIDE:
             raise ValueError(
-                f'Images of the demo data must be at least {MIN_SIDE} x {MIN_SIDE} pixels '
+                f'images of the demo data must be at least {MIN_SIDE} x {MIN_SIDE} pixels '
                 f'to hold the tallest digit, not {self.width} x {self.height}.'
             )
 
@@ -74,7 +70,7 @@ class DemoData:
     Attributes:
         root: Its folder, an absolute path.
         instances: Number of annotated digits, by "train" and "val".
-        reused: Whether the folder was already there.
+        reused: Whether the folder existed already.
     """
 
     root: Path
@@ -88,12 +84,12 @@ def make_demo_data(root: str | Path, parameters: DemoParameters | None = None) -
     The folder appears only once it is complete: an interrupted run leaves no half of it.
 
     Args:
-        root: Folder to make; if it exists, it must be empty or hold data of these parameters.
-        parameters: What to make; if left out, the defaults of ``DemoParameters``.
+        root: Folder to make. An existing one must be empty or hold data of the same parameters.
+        parameters: By default those of ``DemoParameters()``.
 
     Raises:
-        DemoFolderError: ``root`` holds something else (which stays as it is), or cannot be
-            written.
+        ValueError: `root` holds something else, which stays as it is.
+        OSError: `root` cannot be written.
         ImportError: scikit-learn or scikit-image is not installed.
         FileNotFoundError: The installed scikit-image or scikit-learn lacks a photograph.
     """
@@ -107,7 +103,7 @@ def make_demo_data(root: str | Path, parameters: DemoParameters | None = None) -
         return _make(root, parameters, scene_at)
     except OSError as error:
         reason = error.strerror or error
-        raise DemoFolderError(f'Cannot write the demo data to {root}: {reason}.') from error
+        raise OSError(f'the demo data cannot be written to {root}: {reason}.') from error
 
 
 def _find_finished(root: Path, parameters: DemoParameters) -> DemoData | None:
@@ -119,9 +115,9 @@ def _find_finished(root: Path, parameters: DemoParameters) -> DemoData | None:
         made = (record['format_version'], record['parameters'])
         instances = dict(record['instances'])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DemoFolderError(f'{root} exists but is not demo data: {advice}.') from error
+        raise ValueError(f'{root} exists but is not demo data: {advice}.') from error
     if made != (_FORMAT_VERSION, asdict(parameters)):
-        raise DemoFolderError(
+        raise ValueError(
             f'{root} holds demo data of format {made[0]} with other parameters '
             f'({made[1]}): {advice}.'
         )

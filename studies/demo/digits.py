@@ -1,19 +1,19 @@
 """Handwritten digits and the split of their writers into train and val.
 
-What is known: scikit-learn's ``load_digits`` is the test part of the UCI "optical recognition of
+Known facts: scikit-learn's ``load_digits`` is the test part of the UCI "optical recognition of
 handwritten digits" set, 1797 digits of 8x8 pixels from writers who all copied the same printed
 form of 130 digits (13 of each class). Its description counts 13 writers, none of whom is named.
 
-What was inferred, from ``target`` alone: the rows are in the order of the forms. The sequence of
-a whole form, ``012345678901234567890123456789 0955650989841773510022...``, comes 14 times one
-after the other, at the rows in ``FORM_STARTS``; nine of the 14 are complete or differ in one
-digit, the others lack 2 to 8 digits. So there is one form more than the description has writers,
-and one writer may have filled in two. No two forms look alike enough to say which: of a digit's
-three nearest neighbours of its class, 32 to 65 % lie in its own form and at most 14 % in any one
-other form. The split therefore keeps whole forms together, the last three for val, and lies
-between two forms that share little (6 % of the neighbours one way, 2 % the other), so that it
-does not cut two forms of one writer that follow each other. Two forms of one writer that lie
-further apart are not to be excluded, but nothing in the data speaks for them.
+Inferred from ``target`` alone: the rows are in the order of the forms. The sequence of
+a whole form, ``012345678901234567890123456789 0955650989841773510022...``, comes 14 times in
+a row, at the rows in ``FORM_STARTS``. Nine of the 14 forms are complete or differ in one digit; the
+others lack 2 to 8 digits. So there is one form more than writers in the description: one writer
+may have filled in two. The data do not say which: of a digit's three nearest neighbours of its
+class, 32 to 65 % lie in its own form, and at most 14 % in any one other form.
+
+The split therefore keeps whole forms together, the last three for val. The two forms on either side
+of the split share few neighbours (6 % one way, 2 % the other), so they are unlikely to be by one
+writer. Forms further apart may still share a writer, but nothing in the data suggests it.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def load_digit_sets() -> dict[str, DigitSet]:
     Raises:
         ImportError: scikit-learn is not installed.
     """
-    # sklearn takes a second to import, and most users of this room only want its class names.
+    # sklearn takes a second to import, and most importers only need the class names.
     from sklearn.datasets import load_digits
 
     data = load_digits()

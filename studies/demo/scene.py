@@ -21,7 +21,7 @@ _LUMA = np.array([0.299, 0.587, 0.114])
 
 @dataclass(frozen=True)
 class Scene:
-    """One image and what can be seen in it.
+    """One image and its annotations.
 
     Attributes:
         image: (height, width, 3) uint8 RGB.
@@ -50,7 +50,7 @@ def compose_scene(
         photographs: (height, width, 3) uint8 RGB images, from ``load_photographs``.
         digits: The digits to draw from; none is drawn twice.
         width: Width in pixels, at least ``MIN_SIDE``, so that the tallest digit fits.
-        height: Height in pixels, likewise.
+        height: Height in pixels, at least ``MIN_SIDE``.
     """
     canvas = random_background(rng, photographs, width, height)
     count = rng.integers(MIN_DIGITS, MAX_DIGITS + 1)
@@ -68,7 +68,7 @@ def compose_scene(
 
 
 def tight_box(mask: np.ndarray) -> tuple[int, int, int, int]:
-    """Box (x, y, width, height) in pixels around the true pixels of a (height, width) mask."""
+    """Return the box (x, y, width, height) around the True pixels of a (height, width) mask."""
     columns = np.flatnonzero(mask.any(axis=0))
     rows = np.flatnonzero(mask.any(axis=1))
     x, y = int(columns[0]), int(rows[0])
@@ -93,7 +93,7 @@ def _place(
 
 
 def _random_glyph(rng: np.random.Generator, digit: np.ndarray) -> np.ndarray:
-    """Enlarge and turn an (8, 8) digit: alpha from 0 to 1, cropped to its ink."""
+    """Enlarge and rotate an (8, 8) digit; return alpha from 0 to 1, cropped to the ink."""
     tall = np.exp(rng.uniform(np.log(MIN_TALL), np.log(MAX_TALL)))
     angle = rng.uniform(-MAX_ANGLE, MAX_ANGLE)
     side = int(np.ceil(1.5 * tall))
@@ -102,7 +102,7 @@ def _random_glyph(rng: np.random.Generator, digit: np.ndarray) -> np.ndarray:
     matrix = cv2.getRotationMatrix2D((middle, middle), angle, tall / digit.shape[0])
     matrix[:, 2] += (side - 1) / 2 - middle
     smooth = cv2.warpAffine(padded, matrix, (side, side), flags=cv2.INTER_CUBIC)
-    # Enlarging blurs the strokes over several pixels; this puts an edge back, yet a soft one.
+    # Enlarging blurs the strokes over several pixels; this gives them a soft edge again.
     alpha = np.clip((smooth - 0.32) / 0.3, 0, 1)
     x, y, width, height = tight_box(alpha > 0)
     return alpha[y : y + height, x : x + width]
@@ -120,7 +120,7 @@ def _is_free(mask: np.ndarray, full_masks: list[np.ndarray]) -> bool:
 
 
 def _box_overlap(first: tuple[int, int, int, int], second: tuple[int, int, int, int]) -> float:
-    """Shared area of two boxes as a share of the smaller one."""
+    """Return the common area of two boxes relative to the smaller one."""
     wide = min(first[0] + first[2], second[0] + second[2]) - max(first[0], second[0])
     tall = min(first[1] + first[3], second[1] + second[3]) - max(first[1], second[1])
     return max(wide, 0) * max(tall, 0) / min(first[2] * first[3], second[2] * second[3])
@@ -146,7 +146,7 @@ def _paint(rng: np.random.Generator, canvas: np.ndarray, alpha: np.ndarray) -> N
 
 
 def _random_ink(rng: np.random.Generator, luma: float) -> np.ndarray:
-    """RGB colour clearly lighter or darker than the brightness ``luma`` behind it."""
+    """Return an RGB colour clearly lighter or darker than the background's brightness ``luma``."""
     step = rng.uniform(80, 150)
     lighter = rng.random() < np.interp(luma, [90, 165], [1, 0])
     chroma = rng.normal(0, 40, size=3)

@@ -1,4 +1,4 @@
-"""Writing the scenes of one split: images, label maps and the COCO file."""
+"""Writing one split: images, label maps and the COCO file."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -14,9 +14,9 @@ def write_split(folder: Path, split: str, scenes: Iterable[Scene], classes: Sequ
     """Write ``images/SPLIT``, ``labels/SPLIT`` and ``annotations/instances_SPLIT.json``.
 
     Args:
-        folder: Root of the data set; it and its parts are made where missing.
+        folder: Root of the data set, made if it is missing.
         split: Name of the split.
-        scenes: What to write, image by image.
+        scenes: The images with their annotations.
         classes: Name of each digit; digit ``i`` is category and label ``i + 1``.
 
     Returns:
@@ -45,7 +45,7 @@ def write_split(folder: Path, split: str, scenes: Iterable[Scene], classes: Sequ
 
 
 def _write_png(path: Path, image: np.ndarray) -> None:
-    # cv2.imwrite would only return False where writing fails.
+    # cv2.imwrite only returns False if writing fails.
     path.write_bytes(cv2.imencode('.png', image)[1].tobytes())
 
 
@@ -57,7 +57,7 @@ def _label_map(scene: Scene) -> np.ndarray:
 
 
 def _annotation(label: int, mask: np.ndarray) -> dict:
-    # pycocotools is needed only where data is made, not to read the class names.
+    # Imported only here: readers of the class names do not need pycocotools.
     from pycocotools.mask import encode
 
     segmentation = encode(np.asfortranarray(mask, dtype=np.uint8))

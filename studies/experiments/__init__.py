@@ -1,1 +1,1 @@
-"""Experiments: trainings over norms and seeds, and what they add up to."""
+"""Experiments: trainings over norms and seeds, and their results."""

@@ -1,4 +1,4 @@
-"""What the tools of the experiments have in common."""
+"""The command line of every experiment."""
 
 import argparse
 import signal
@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.command_line import exit_with_sentence
+from sn_openmmlab.errors import UsageError, exit_with_sentence
 from studies.experiments.folders import make_folder
 from studies.experiments.plan import Run
 from studies.experiments.pool import threads_each, train_missing
@@ -22,47 +21,42 @@ TRAIN = Path(__file__).resolve().parents[2] / 'tools/train.py'
 
 def run_experiment(
     description: str,
-    plan: Callable[[Path], list[Run]],
-    tables: Callable[[Sequence[Record], Mapping[str, Any]], str],
-    draw: Callable[[Sequence[Record], Path], None],
+    prepare: Callable[[Path], list[Run]],
+    all_tables: Callable[[Sequence[Record], Mapping[str, Any]], str],
+    draw_figures: Callable[[Sequence[Record], Path], None],
 ) -> None:
-    """Train what is missing of an experiment, and write what came out, as a command line.
+    """Run an experiment as a command line: train the missing runs, then write the results.
 
     Args:
-        description: of the tool.
-        plan: from the folder of the trainings, which it may prepare, to the runs.
-        tables: from the records and the machine to a Markdown page.
-        draw: draws the records into a folder.
+        description: of the command; its first line is shown by `--help`.
+        prepare: writes what the trainings need into their folder, and returns the runs.
+        all_tables: turns the records and the machine into a Markdown page.
+        draw_figures: draws the records into a folder.
     """
-    # Without this, a terminated tool would leave its trainings running.
+
+    def main() -> None:
+        args = _read_arguments(description)
+        make_folder(args.out)
+        runs = prepare(args.work_dir)
+        train_missing(runs, TRAIN, args.work_dir, args.jobs)
+        records = [read_record(run, args.work_dir) for run in runs]
+        torch.set_num_threads(threads_each(args.jobs))
+        machine = describe(torch.device('cpu'))
+        page = all_tables(records, machine)
+        write_records(records, machine, args.out / 'runs.json')
+        (args.out / 'tables.md').write_text(page + '\n')
+        draw_figures(records, args.out)
+        print(page)
+
+    # So that a terminated command ends its trainings too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    exit_with_sentence(lambda: _run(description, plan, tables, draw))
-
-
-def _run(
-    description: str,
-    plan: Callable[[Path], list[Run]],
-    tables: Callable[[Sequence[Record], Mapping[str, Any]], str],
-    draw: Callable[[Sequence[Record], Path], None],
-) -> None:
-    args = _read_arguments(description)
-    make_folder(args.out)
-    runs = plan(args.work_dir)
-    train_missing(runs, TRAIN, args.work_dir, args.jobs)
-    records = [read_record(run, args.work_dir) for run in runs]
-    torch.set_num_threads(threads_each(args.jobs))
-    machine = describe(torch.device('cpu'))
-    page = tables(records, machine)
-    write_records(records, machine, args.out / 'runs.json')
-    (args.out / 'tables.md').write_text(page + '\n')
-    draw(records, args.out)
-    print(page)
+    exit_with_sentence(main)
 
 
 def _read_arguments(description: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=description)
+    parser = argparse.ArgumentParser(description=description.split('\n')[0])
     parser.add_argument(
-        '--out', type=Path, required=True, help='the folder of the records, tables and pictures'
+        '--out', type=Path, required=True, help='the folder of the records, tables and figures'
     )
     parser.add_argument(
         '--work-dir',

@@ -1,4 +1,4 @@
-"""A classifier of digits with BatchNorm: the checkpoint that fine-tunings start from."""
+"""A classifier of digits with BatchNorm, the checkpoint that fine-tunings start from."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -21,41 +21,41 @@ _VAL_SCENES = 200
 
 @dataclass(frozen=True)
 class Training:
-    """How a classifier is trained.
+    """The settings of a classifier's training.
 
     Attributes:
-        scenes: how many the crops are from, about five each.
+        scenes: the number of scenes, with about five crops each.
         side: of a crop in pixels.
         epochs: over the crops.
         batch: images per step.
-        rate: the highest learning rate.
-        seed: of crops, weights and order.
+        learning_rate: its largest value.
+        seed: of the crops, the weights and the order.
     """
 
     scenes: int = 1200
     side: int = 64
     epochs: int = 6
     batch: int = 64
-    rate: float = 0.1
+    learning_rate: float = 0.1
     seed: int = 0
 
 
 def ensure_classifier(
     model: Mapping[str, Any], file: Path, training: Training = Training()
 ) -> float:
-    """Train a classifier and write its backbone, unless the file has it.
+    """Train a classifier and write its backbone, unless the file exists.
 
     Args:
-        model: a detector's part of a MMDetection config; the classifier has its backbone, with
-            BatchNorm, and its normalization of images.
-        file: where the weights of the backbone go.
-        training: how.
+        model: `model` of a detector's config. The classifier uses its backbone, with BatchNorm, and
+            its normalization of images.
+        file: for the weights of the backbone.
+        training: the settings.
 
     Returns:
-        The share of the digits of other writers that it knows.
+        The accuracy on digits of other writers.
 
     Raises:
-        UsageError: the file is something else, or it cannot be written.
+        UsageError: the file holds something else, or cannot be written.
     """
     if file.exists():
         return _trained_accuracy(file, training)
@@ -74,7 +74,7 @@ def ensure_classifier(
 
 
 class _Pool(nn.Module):
-    """The mean over the positions of the last stage."""
+    """Average the last stage over its positions."""
 
     def forward(self, stages: tuple[Tensor, ...]) -> Tensor:
         return stages[-1].mean((2, 3))
@@ -84,7 +84,7 @@ def _build_backbone(model: Mapping[str, Any]) -> nn.Module:
     init_default_scope('mmdet')
     backbone = {**model['backbone'], 'norm_cfg': dict(type='BN'), 'norm_eval': False}
     backbone = MODELS.build({**backbone, 'init_cfg': None})
-    # Not init_weights(), which would print where each parameter comes from.
+    # Not init_weights(), which would print the origin of each parameter.
     initialize(backbone, backbone.init_cfg)
     return backbone
 
@@ -108,13 +108,13 @@ def _crops(
 
 
 def _fit(network: nn.Module, images: Tensor, labels: Tensor, training: Training) -> None:
-    # Makes the last layer, which takes its width from what comes.
+    # Makes the last layer, which takes its width from its input.
     network(images[:2])
     steps = training.epochs * (len(images) // training.batch)
     optimizer = torch.optim.SGD(
-        network.parameters(), lr=training.rate, momentum=0.9, weight_decay=1e-4
+        network.parameters(), lr=training.learning_rate, momentum=0.9, weight_decay=1e-4
     )
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, training.rate, steps)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, training.learning_rate, steps)
     network.train()
     for _ in range(training.epochs):
         order = torch.randperm(len(images))
@@ -130,7 +130,7 @@ def _fit(network: nn.Module, images: Tensor, labels: Tensor, training: Training)
 def _accuracy(network: nn.Module, images: Tensor, labels: Tensor) -> float:
     network.eval()
     hits = [
-        (network(part).argmax(1) == truth).sum().item()
-        for part, truth in zip(images.split(100), labels.split(100), strict=True)
+        (network(part).argmax(1) == label).sum().item()
+        for part, label in zip(images.split(100), labels.split(100), strict=True)
     ]
     return sum(hits) / len(images)

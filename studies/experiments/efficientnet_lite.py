@@ -19,7 +19,7 @@ from sn_openmmlab.layers.arguments import check_choice
 from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 
-# Of each colour, what the network's images are centred at and divided by.
+# The mean and the standard deviation that normalize each colour of the images.
 MEAN, STD = 127.0, 128.0
 # The last block of each stride from 4 to 32, and the channels of each.
 STAGES = {2: 24, 4: 40, 10: 112, 15: 320}
@@ -30,17 +30,17 @@ _FITTED_TO = 48
 
 @MODELS.register_module()
 class EfficientNetLite(BaseModule):
-    """The network without its classifier; all of it starts from the ImageNet weights.
+    """The network without its classifier, with its ImageNet weights.
 
     Args:
-        norm: ``'BN'`` that trains, ``'frozen-BN'``, ``'GN'`` with new parameters, or ``'SN'`` that
+        norm: `'BN'`, which is trained, `'frozen-BN'`, `'GN'` with new parameters, or `'SN'`, which
             starts from the BatchNorm.
-        start: arguments of ``convert_batch_norm`` for ``'SN'``.
-        fit_to: a folder, to whose first images in the order of their names the converted layers
-            are fitted by ``calibrate_switch_norm``.
+        start: arguments of `convert_batch_norm` for `'SN'`.
+        fit_to: a folder. `calibrate_switch_norm` fits the converted layers to its first images, in
+            the order of their names.
 
     Raises:
-        ValueError: ``norm`` is something else.
+        ValueError: `norm` is none of these.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ def pretrained_network() -> nn.Module:
 
 
 def read_images(folder: Path) -> Tensor:
-    """Return the images of a folder in the order of their names, (N, 3, 224, 224), as it takes."""
+    """Return the images of a folder as the network's input (N, 3, 224, 224), in order of name."""
     images = []
     for file in sorted(folder.iterdir()):
         image = mmcv.imresize(mmcv.imread(file, channel_order='rgb'), (_SIDE, _SIDE))

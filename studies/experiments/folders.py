@@ -13,12 +13,12 @@ from studies.experiments.plan import Run
 
 
 def done_file(run: Run, work_dir: Path) -> Path:
-    """The empty file in a run's work folder that says that its training came to its end."""
+    """Return the path of the empty file that marks a finished training in its work folder."""
     return work_dir / run.name / 'done'
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its parents where they are not there yet.
+    """Make a folder and its parents if they are missing.
 
     Raises:
         UsageError: it cannot be made, or no file can be written into it.
@@ -28,14 +28,14 @@ def make_folder(folder: Path) -> None:
         with TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise UsageError(f'{folder} is no folder to write to ({error}): name another.') from error
+        raise UsageError(f'{folder} cannot be written to ({error}): name another.') from error
 
 
 def trained_config(run: Run, work_dir: Path) -> Config:
     """Return the config that mmengine wrote into the work folder of a run.
 
     Raises:
-        UsageError: there is none of this name, or it is not the run's config with its options.
+        UsageError: the file is missing, or differs from the run's config with its options.
     """
     file = work_dir / run.name / Path(run.config).name
     config = read_config(file)
@@ -51,10 +51,10 @@ def trained_config(run: Run, work_dir: Path) -> Config:
 
 
 def is_finished(run: Run, work_dir: Path) -> bool:
-    """Whether a run's training came to its end.
+    """Return whether a run's training is finished.
 
     Raises:
-        UsageError: it did, but by another config or with other options than the run's.
+        UsageError: it is, but with another config or other options.
     """
     if not done_file(run, work_dir).is_file():
         return False
@@ -63,7 +63,7 @@ def is_finished(run: Run, work_dir: Path) -> bool:
 
 
 def _settings(config: Config) -> dict[str, Any]:
-    """The settings by dotted key, without those that say where and by what a run was started."""
+    """Return the settings by dotted key, without those of where and how a run was started."""
     kept = {k: v for k, v in config.to_dict().items() if k not in ('work_dir', 'launcher')}
     return dict(_leaves(kept))
 

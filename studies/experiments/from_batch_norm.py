@@ -1,4 +1,4 @@
-"""The experiment from BatchNorm to SN: what to fine-tune, and its tables and pictures."""
+"""The experiment from BatchNorm to SN: its runs, tables and figures."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,8 +11,9 @@ from studies.experiments.folders import make_folder
 from studies.experiments.lock import locked
 from studies.experiments.plan import SEEDS, Run
 from studies.experiments.records import Record
-from studies.presentation.experiment_tables import AP, batch_ratio_table, by_case, start_table
-from studies.presentation.figures import draw_points
+from studies.presentation.experiment_tables import batch_ratio_table, metric_table, page
+from studies.presentation.figures import draw_final_ap
+from studies.presentation.markdown import group_by
 
 BASE = 'configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py'
 RATIOS = (1 / 3, 0.6, 0.9, 1)
@@ -20,12 +21,11 @@ BATCH = 2
 IMAGES = 400
 EPOCHS, LONG_EPOCHS = 2, 4
 _LONG = '-long'
-_COLUMNS = ('backbone', 'epochs')
-_METRICS = {'AP': AP, 'AP50': f'{AP}_50', 'AP75': f'{AP}_75'}
+_TITLES = ('backbone', 'epochs')
 
 
 def fine_tuning_config(classifier: Path) -> Config:
-    """The config that all runs share: the quickstart's, shorter, from a classifier."""
+    """Return the config that all runs share: the quickstart's, shorter, from a classifier."""
     config = Config.fromfile(BASE)
     config.model.backbone.init_cfg = dict(
         type='SNPretrained', checkpoint=str(classifier), batch_ratio=RATIOS[0]
@@ -36,9 +36,10 @@ def fine_tuning_config(classifier: Path) -> Config:
 
 
 def schedule(length: int) -> dict[str, Any]:
-    """Options of a training of so many epochs: a validation at its end, and the learning rate.
+    """Return the options of a training of `length` epochs that is validated at its end.
 
-    It warms up over the first quarter of the steps and falls to a tenth for the last.
+    The learning rate warms up over the first quarter of the steps and falls to a tenth for the
+    last quarter.
     """
     steps = length * IMAGES // BATCH
     fall = {'by_epoch': False, 'milestones': [steps * 3 // 4], 'end': steps}
@@ -52,10 +53,10 @@ def schedule(length: int) -> dict[str, Any]:
 
 
 def fine_tunings(config: str) -> list[Run]:
-    """Runs of that config, each ratio, frozen BN and random weights, with three seeds.
+    """Return the runs of a config: each ratio, frozen BN and random weights, with three seeds.
 
     They differ in the backbone alone; FPN and heads have SN and start from random weights. One of
-    the ratios and its rivals are trained twice as long too.
+    the ratios and its baselines are also trained twice as long.
     """
     backbone = 'model.backbone'
     cases: dict[str, dict[str, Any]] = {
@@ -79,7 +80,7 @@ def fine_tunings(config: str) -> list[Run]:
 
 
 def prepare(work_dir: Path) -> list[Run]:
-    """Train the classifier and write the config, where they are not there, and return the runs.
+    """Train the classifier unless its file exists, write the config, and return the runs.
 
     Raises:
         UsageError: the folder cannot be written or is in use, or holds another classifier.
@@ -88,15 +89,15 @@ def prepare(work_dir: Path) -> list[Run]:
     classifier, file = work_dir / 'classifier.pth', work_dir / 'fine_tuning.py'
     config = fine_tuning_config(classifier)
     with locked(work_dir):
-        print(f'The classifier, {classifier}, is trained first where it is not there.', flush=True)
+        print(f'The classifier {classifier} is trained first if it is missing.', flush=True)
         accuracy = ensure_classifier(config.model, classifier)
         config.dump(file)
-    print(f'It knows {100 * accuracy:.1f} % of the digits of other writers.', flush=True)
+    print(f'Its accuracy on the digits of other writers is {100 * accuracy:.1f} %.', flush=True)
     return fine_tunings(str(file))
 
 
 def title(variant: str) -> str:
-    """What the backbone of a variant is called in tables and pictures."""
+    """Return the name of a variant's backbone in tables and figures."""
     variant = variant.removesuffix(_LONG)
     kind, _, ratio = variant.partition('-')
     titles = {'scratch': 'SN from scratch', 'frozen-bn': 'frozen BN'}
@@ -104,38 +105,27 @@ def title(variant: str) -> str:
 
 
 def epochs(variant: str) -> int:
-    """How long a variant is trained."""
+    """Return how many epochs a variant is trained for."""
     return LONG_EPOCHS if variant.endswith(_LONG) else EPOCHS
 
 
 def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:
-    """Every table of the experiment as a Markdown page."""
-    seeds = len({record.seed for record in records})
-    return '\n\n'.join(
-        [
-            '# From BatchNorm to SN: fine-tuning a detector at two images a step',
-            f'{machine["device"]}, threads of each training: {machine["threads"]}, torch '
-            f'{machine["torch"]}; mean ± sample standard deviation over {seeds} seeds.',
-            '## Box AP after the last epoch (%)',
-            start_table(_COLUMNS, _groups(records), _METRICS),
-            "## The backbone's importance ratios of `bn`, averaged over its layers",
-            batch_ratio_table(_COLUMNS, _groups(records)),
-        ]
-    )
+    """Return every table of the experiment as a Markdown page."""
+    parts = [
+        '## Box AP after the last epoch (%)',
+        metric_table(records, _TITLES, _row),
+        "## The backbone's importance ratios of `bn`, averaged over its layers",
+        batch_ratio_table(records, _TITLES, _row),
+    ]
+    heading = 'From BatchNorm to SN: fine-tuning a detector at two images a step'
+    return page(heading, records, machine, parts)
 
 
 def draw_figures(records: Sequence[Record], folder: Path) -> None:
-    """Draw ``ap.png``: the AP of each seed and their mean, by how the backbone started."""
-    groups = {
-        f'{title(variant)}, {epochs(variant)} epochs': [100 * r.metrics[AP][-1] for r in group]
-        for (variant, _), group in by_case(records).items()
-    }
-    groups = {label.replace('`', ''): values for label, values in groups.items()}
-    draw_points(groups, 'validation box AP (%)', folder / 'ap.png')
+    """Draw `ap.png`: the AP of each seed and their mean, by how the backbone started."""
+    groups = group_by(records, lambda record: '{}, {} epochs'.format(*_row(record)))
+    draw_final_ap(groups, folder / 'ap.png')
 
 
-def _groups(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
-    return {
-        (title(variant), str(epochs(variant))): group
-        for (variant, _), group in by_case(records).items()
-    }
+def _row(record: Record) -> tuple[str, str]:
+    return title(record.variant), str(epochs(record.variant))

@@ -1,4 +1,4 @@
-"""The experiment from real ImageNet weights with BatchNorm to SN: what to fine-tune on what."""
+"""The experiment from ImageNet weights with BatchNorm to SN: its runs, tables and figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,9 @@ from studies.experiments.efficientnet_lite import MEAN, STAGES, STD
 from studies.experiments.folders import make_folder
 from studies.experiments.plan import SEEDS, Run
 from studies.experiments.records import Record
-from studies.presentation.experiment_tables import AP, batch_ratio_table, by_case, start_table
-from studies.presentation.figures import draw_points
+from studies.presentation.experiment_tables import batch_ratio_table, metric_table, page
+from studies.presentation.figures import draw_final_ap
+from studies.presentation.markdown import group_by
 
 BASE = 'configs/detection/bccd/faster-rcnn_r18_fpn_sn-all_scratch_bccd.py'
 BATCH = 2
@@ -20,15 +21,15 @@ BATCH = 2
 
 @dataclass(frozen=True)
 class Photographs:
-    """A data set, and how it is trained on.
+    """A data set and its training.
 
     Attributes:
         folder: below ``data/``.
         classes: their names.
-        images: how many there are to train on.
-        scale: the longest width and height that they are resized to.
-        epochs: how often they are seen.
-        starts: keys of ``STARTS``, those that are tried; None for all.
+        images: the number of training images.
+        scale: the longest width and height after resizing.
+        epochs: of a training.
+        starts: the keys of `STARTS` to try; None for all.
     """
 
     folder: str
@@ -40,7 +41,7 @@ class Photographs:
 
     @property
     def prefix(self) -> str:
-        """What the names of its runs start with."""
+        """Return the beginning of the names of its runs."""
         return f'{self.folder}-'
 
 
@@ -56,8 +57,8 @@ BCCD = Photographs(
 
 DATA = (RACCOON, BCCD)
 
-_METRICS = {'AP': AP, 'AP50': f'{AP}_50', 'AP75': f'{AP}_75'}
-# What differs, by the name of the variant.
+_TITLES = ('backbone',)
+# The options of each variant.
 STARTS: dict[str, dict[str, Any]] = {
     'frozen-bn': {'model.backbone.norm': 'frozen-BN'},
     'bn': {'model.backbone.norm': 'BN'},
@@ -77,7 +78,7 @@ TITLES = {
 
 
 def fine_tuning_config(data: Photographs) -> Config:
-    """The config that all runs on a data set share: the small detector on EfficientNet-Lite0."""
+    """Return the config of all runs on a data set: the small detector on EfficientNet-Lite0."""
     config = Config.fromfile(BASE)
     config.custom_imports.imports = ['sn_openmmlab', 'studies.experiments.efficientnet_lite']
     model = config.model
@@ -85,7 +86,7 @@ def fine_tuning_config(data: Photographs) -> Config:
     model.neck.in_channels = list(STAGES.values())
     model.data_preprocessor.update(mean=[MEAN] * 3, std=[STD] * 3)
     model.roi_head.bbox_head.num_classes = len(data.classes)
-    # Half of what the base takes: the photographs show few objects.
+    # Half of the base's: the photographs show few objects.
     model.train_cfg.rcnn.sampler.num = 64
     for settings in (model.train_cfg.rpn_proposal, model.test_cfg.rpn):
         settings.max_per_img = 100
@@ -95,7 +96,7 @@ def fine_tuning_config(data: Photographs) -> Config:
 
 
 def fine_tunings(config: str, data: Photographs) -> list[Run]:
-    """Runs of that config with each start of the backbone and three seeds.
+    """Return the runs of a config: each start of the backbone, with three seeds.
 
     They differ in the backbone alone; FPN and head have SN and start from random weights.
     """
@@ -126,7 +127,7 @@ def _use_data(config: Config, data: Photographs) -> None:
 
 
 def _schedule(data: Photographs) -> dict[str, Any]:
-    """A validation at the end; the learning rate falls to a tenth twice, as in a 1x schedule."""
+    """Return options: validate at the end, and divide the learning rate by ten twice, as in 1x."""
     steps = data.epochs * data.images // BATCH
     fall = {'by_epoch': False, 'milestones': [steps * 2 // 3, steps * 8 // 9], 'end': steps}
     return {
@@ -139,7 +140,7 @@ def _schedule(data: Photographs) -> dict[str, Any]:
 
 
 def prepare(work_dir: Path) -> list[Run]:
-    """Write the configs where the runs read them, and return the runs.
+    """Write the configs that the runs read, and return the runs.
 
     Raises:
         UsageError: the folder cannot be written.
@@ -154,37 +155,30 @@ def prepare(work_dir: Path) -> list[Run]:
 
 
 def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:
-    """Every table of the experiment as a Markdown page."""
-    seeds = len({record.seed for record in records})
-    parts = [
-        '# From ImageNet weights with BatchNorm to SN: fine-tuning at two images a step',
-        f'{machine["device"]}, threads of each training: {machine["threads"]}, torch '
-        f'{machine["torch"]}; mean ± sample standard deviation over {seeds} seeds.',
-    ]
+    """Return every table of the experiment as a Markdown page."""
+    parts = []
     for data in DATA:
-        groups = _groups(records, data)
+        shown = _trained_on(data, records)
         parts += [
             f'## {data.folder}: box AP after the last epoch (%)',
-            start_table(['backbone'], groups, _METRICS),
+            metric_table(shown, _TITLES, _row),
             "## The backbone's importance ratios of `bn`, averaged over its layers",
-            batch_ratio_table(['backbone'], groups),
+            batch_ratio_table(shown, _TITLES, _row),
         ]
-    return '\n\n'.join(parts)
+    title = 'From ImageNet weights with BatchNorm to SN: fine-tuning at two images a step'
+    return page(title, records, machine, parts)
 
 
 def draw_figures(records: Sequence[Record], folder: Path) -> None:
-    """Draw ``ap_NAME.png`` of each data set: the AP of each seed and their mean, by the start."""
+    """Draw `ap_NAME.png` of each data set: the AP of each seed and their mean, by the start."""
     for data in DATA:
-        groups = {
-            cells[0].replace('`', ''): [100 * record.metrics[AP][-1] for record in group]
-            for cells, group in _groups(records, data).items()
-        }
-        draw_points(groups, 'validation box AP (%)', folder / f'ap_{data.folder}.png')
+        groups = group_by(_trained_on(data, records), lambda record: _row(record)[0])
+        draw_final_ap(groups, folder / f'ap_{data.folder}.png')
 
 
-def _groups(records: Sequence[Record], data: Photographs) -> dict[tuple[str], list[Record]]:
-    return {
-        (TITLES[variant.removeprefix(data.prefix)],): group
-        for (variant, _), group in by_case(records).items()
-        if variant.startswith(data.prefix)
-    }
+def _trained_on(data: Photographs, records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if record.variant.startswith(data.prefix)]
+
+
+def _row(record: Record) -> tuple[str]:
+    return (TITLES[record.variant.partition('-')[2]],)

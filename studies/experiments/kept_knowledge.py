@@ -1,4 +1,4 @@
-"""How much of what a BatchNorm network knows a conversion to SN keeps, before any training."""
+"""How well a network with BatchNorm keeps its predictions when it is converted to SN."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from studies.experiments.efficientnet_lite import pretrained_network, read_images
-from studies.presentation.benchmark_tables import markdown
+from studies.presentation.markdown import table
 
 FITTED_TO = 96
 _SCOPES = ('in', 'ln', 'bn')
@@ -21,12 +21,12 @@ _BATCH = 26
 
 @dataclass(frozen=True)
 class Start:
-    """How the SN layers of a converted network mix.
+    """The ratios of the SN layers in a converted network.
 
     Attributes:
         mean: the ratios w of in, ln, bn.
         var: the ratios w′.
-        fitted: whether ``calibrate_switch_norm`` follows.
+        fitted: whether `calibrate_switch_norm` is applied.
     """
 
     mean: tuple[float, float, float]
@@ -36,13 +36,13 @@ class Start:
 
 @dataclass(frozen=True)
 class Kept:
-    """How near a converted network is to the one with BatchNorm, on given images.
+    """How close a converted network is to the one with BatchNorm, on given images.
 
     Attributes:
-        start: how it mixes.
+        start: its ratios.
         agreement: the share of images with the same most likely class.
-        divergence: the Kullback-Leibler divergence of its classes from those of BatchNorm, in nats,
-            averaged over the images.
+        divergence: the Kullback-Leibler divergence of its class probabilities from those of
+            BatchNorm, in nats, averaged over the images.
     """
 
     start: Start
@@ -51,7 +51,7 @@ class Kept:
 
 
 def starts() -> Iterator[Start]:
-    """Yield ratios of ``'bn'``, plain and fitted, and a tenth given to one scope or statistic."""
+    """Yield ratios of `'bn'`, plain and fitted, then a tenth for a single scope or statistic."""
     alone = (0.0, 0.0, 1.0)
     for ratio in (1, 0.999, 0.99, 0.97, 0.95, 0.9, 0.6, 1 / 3):
         even = ((1 - ratio) / 2, (1 - ratio) / 2, ratio)
@@ -66,7 +66,7 @@ def starts() -> Iterator[Start]:
 
 
 def measure_kept(folder: Path) -> list[Kept]:
-    """Compare the starts on the photographs of a folder: to the first 96 they are fitted."""
+    """Compare the starts on the photographs of a folder; the first 96 are used for fitting."""
     images = read_images(folder)
     seen, new = images[:FITTED_TO], images[FITTED_TO:]
     wanted = _log_probabilities(pretrained_network().eval(), new)
@@ -81,18 +81,12 @@ def measure_kept(folder: Path) -> list[Kept]:
 
 def kept_table(found: Sequence[Kept]) -> str:
     """Return a row per start: its ratios, the agreement in percent, and the divergence."""
-    headings = ['w of in, ln, bn', 'w′ of in, ln, bn', 'fitted', 'same class (%)', 'divergence']
-    rows = [
-        [
-            _shown(kept.start.mean),
-            _shown(kept.start.var),
-            'yes' if kept.start.fitted else 'no',
-            f'{100 * kept.agreement:.1f}',
-            f'{kept.divergence:.3f}',
-        ]
-        for kept in found
-    ]
-    return markdown(headings, rows)
+    titles = ['w of in, ln, bn', 'w′ of in, ln, bn', 'fitted']
+    columns = {
+        'same class (%)': lambda group: f'{100 * group[0].agreement:.1f}',
+        'divergence': lambda group: f'{group[0].divergence:.3f}',
+    }
+    return table(found, titles, lambda kept: _cells(kept.start), columns)
 
 
 def _converted(start: Start, seen: Tensor) -> nn.Module:
@@ -112,6 +106,10 @@ def _controls(ratios: Sequence[float]) -> Tensor:
 @torch.no_grad()
 def _log_probabilities(network: nn.Module, images: Tensor) -> Tensor:
     return torch.cat([network(part).double().log_softmax(1) for part in images.split(_BATCH)])
+
+
+def _cells(start: Start) -> tuple[str, str, str]:
+    return _shown(start.mean), _shown(start.var), 'yes' if start.fitted else 'no'
 
 
 def _shown(ratios: Sequence[float]) -> str:

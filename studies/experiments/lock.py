@@ -1,4 +1,4 @@
-"""Keeping a folder of trainings to one tool at a time."""
+"""A lock that gives one command at a time a folder of trainings."""
 
 import fcntl
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from sn_openmmlab.errors import UsageError
 
 @contextmanager
 def locked(work_dir: Path) -> Iterator[int]:
-    """Hold a folder's lock, whose file descriptor this yields.
+    """Hold the lock of a folder, and yield its file descriptor.
 
-    A process that inherits the descriptor holds the lock too, also after this one was killed.
+    A process that inherits the descriptor holds the lock too, even after this one was killed.
 
     Raises:
-        UsageError: another process holds it, or the file of the lock cannot be written.
+        UsageError: another process holds the lock, or its file cannot be written.
     """
     try:
         file = (work_dir / 'lock').open('w')
@@ -26,7 +26,7 @@ def locked(work_dir: Path) -> Iterator[int]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise UsageError(
-                f'{work_dir} is in use by another tool or by a training that it left: '
+                f'{work_dir} is in use by another command or one of its trainings: '
                 'wait for its end or end it, or name another --work-dir.'
             ) from error
         yield file.fileno()

@@ -1,9 +1,9 @@
-"""What an experiment trains."""
+"""The trainings of an experiment."""
 
 from dataclasses import dataclass
 from typing import Any
 
-# Box AP on the demo data varies by points from seed to seed.
+# Box AP on the demo data varies by several points between seeds.
 SEEDS = (0, 1, 2)
 
 
@@ -12,11 +12,11 @@ class Run:
     """One training.
 
     Attributes:
-        variant: what is compared, as in ``'sn'``.
+        variant: the name of what is compared, as `'sn'`.
         batch: images per step.
         seed: of the weights and of the order of the images.
         config: the config file.
-        options: changes to the config by dotted key, batch and seed among them.
+        options: changes to the config by dotted key, batch and seed included.
     """
 
     variant: str
@@ -27,18 +27,18 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The name of its work folder."""
+        """Return the name of its work folder."""
         return f'{self.variant}_b{self.batch}_s{self.seed}'
 
 
 def small_batch_runs() -> list[Run]:
-    """BN, GN and SN from scratch at two images a step, and SN at one and four (cf. Fig. 4)."""
+    """Return BN, GN and SN from scratch at two images a step, and SN at one and four (Fig. 4)."""
     cases = [('bn', 2), ('gn', 2), ('sn', 2), ('sn', 1), ('sn', 4)]
     return [_small_batch_run(norm, batch, seed) for seed in SEEDS for norm, batch in cases]
 
 
 def _small_batch_run(norm: str, batch: int, seed: int) -> Run:
-    """All train on the same number of images; the learning rate is linear in the batch."""
+    """Return a run over as many images as all others, with a learning rate linear in the batch."""
     return Run(
         variant=norm,
         batch=batch,

@@ -1,4 +1,4 @@
-"""Training the runs of an experiment, several at a time, each in a process of its own."""
+"""Training the runs of an experiment, several at a time, each in its own process."""
 
 import os
 import shutil
@@ -15,38 +15,37 @@ from studies.experiments.plan import Run
 
 
 def threads_each(jobs: int) -> int:
-    """The threads of each of ``jobs`` trainings that share this machine's cores."""
+    """Return the threads per training if `jobs` trainings share this machine's cores."""
     linux = hasattr(os, 'sched_getaffinity')
     cores = len(os.sched_getaffinity(0)) if linux else os.cpu_count() or 1
     return max(1, cores // jobs)
 
 
 def train_missing(runs: Sequence[Run], script: Path, work_dir: Path, jobs: int) -> None:
-    """Train the runs that are not finished, from their beginning, and say so on stdout.
+    """Train the unfinished runs from their beginning, and report on stdout.
 
     Args:
-        runs: with names that differ; each has its log beside its work folder, ``NAME.log``.
+        runs: with different names; the log of each is `NAME.log` beside its work folder.
         script: tools/train.py.
-        work_dir: holds a work folder per run.
-        jobs: how many train at a time, at least 1.
+        work_dir: the folder of the work folders, one per run.
+        jobs: the number of trainings at a time, at least 1.
 
     Raises:
-        UsageError: ``work_dir`` or a folder in it cannot be written, or trainings are under way
-            there already; a finished run was trained otherwise than planned; a training failed,
-            upon which the others that are under way are ended too.
+        UsageError: `work_dir` or a folder in it cannot be written, or is in use; a finished run was
+            trained with other settings; or a training failed, which ends the others too.
     """
     make_folder(work_dir)
     with locked(work_dir) as lock:
         waiting = [run for run in runs if not is_finished(run, work_dir)]
         for run in waiting:
             _check_place(work_dir / run.name)
-        print(f'{len(runs) - len(waiting)} of {len(runs)} runs are finished already.', flush=True)
+        print(f'{len(runs) - len(waiting)} of {len(runs)} runs are already finished.', flush=True)
         _train(waiting, script, work_dir, jobs, lock)
 
 
 def _check_place(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise UsageError(f'{folder} is in the place of a work folder, but is none: remove it.')
+        raise UsageError(f'{folder} must be a folder for a training, but is not: remove it.')
 
 
 def _train(waiting: list[Run], script: Path, work_dir: Path, jobs: int, lock: int) -> None:
@@ -76,7 +75,7 @@ def _start(run: Run, script: Path, work_dir: Path, jobs: int, lock: int) -> subp
         folder.mkdir()
         log = _log(run, work_dir).open('w')
     except OSError as error:
-        raise UsageError(f'the training {run.name} has no place to write to: {error}.') from error
+        raise UsageError(f'the folder of {run.name} cannot be written: {error}.') from error
     options = [f'{key}={value}' for key, value in run.options.items()]
     with log:
         print(f'{run.name} starts; its log is {log.name}', flush=True)
@@ -85,7 +84,7 @@ def _start(run: Run, script: Path, work_dir: Path, jobs: int, lock: int) -> subp
             env={**os.environ, 'OMP_NUM_THREADS': str(threads_each(jobs))},
             stdout=log,
             stderr=subprocess.STDOUT,
-            # A training that outlives a killed tool keeps its folder from the next tool.
+            # A training that outlives a killed command keeps the folder locked.
             pass_fds=[lock],
         )
 

@@ -1,4 +1,4 @@
-"""What is kept of a finished run: its metrics, and the ratios that it learned."""
+"""The results of finished runs: their metrics and their learned ratios."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,21 +18,21 @@ from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
 from studies.experiments.folders import trained_config
 from studies.experiments.plan import Run
 
-# By part of the model, then 'mean' (w) or 'var' (w′), then scope.
+# By part of the model, by 'mean' (w) or 'var' (w′), and by scope.
 Ratios = dict[str, dict[str, dict[str, float]]]
 
 
 @dataclass(frozen=True)
 class Record:
-    """The outcome of one run.
+    """The results of one run.
 
     Attributes:
-        variant: as in :class:`~studies.experiments.plan.Run`.
-        batch: likewise.
-        seed: likewise.
-        metrics: by name as mmengine logs it, the value after each validation.
-        ratios: averaged over the layers of each part of the model and of all of it (``'all'``),
-            after the last epoch; empty where there is no Switchable Normalization.
+        variant: as in `Run`.
+        batch: as in `Run`.
+        seed: as in `Run`.
+        metrics: the value after each validation, by the name that mmengine logs.
+        ratios: after the last epoch, averaged over the layers of each part of the model and over
+            all layers (`'all'`); empty without Switchable Normalization.
     """
 
     variant: str
@@ -43,11 +43,11 @@ class Record:
 
 
 def read_record(run: Run, work_dir: Path) -> Record:
-    """Read the outcome of a finished run from its work folder.
+    """Read the results of a finished run from its work folder.
 
     Raises:
-        UsageError: the folder lacks the config, the log or the checkpoint, was trained otherwise
-            than the run says, or its checkpoint could run code.
+        UsageError: the config, the log or the checkpoint is missing, the run was trained with other
+            settings, or the checkpoint could run code.
     """
     folder = work_dir / run.name
     config = trained_config(run, work_dir)
@@ -58,7 +58,7 @@ def read_record(run: Run, work_dir: Path) -> Record:
 
 
 def mean_ratios(layers: Sequence[LayerRatios]) -> Ratios:
-    """Average the ratios over the layers of each part of a model, and over all as in Fig. 4."""
+    """Average the ratios over the layers of each part of a model, and over all (Fig. 4)."""
     parts: dict[str, list[LayerRatios]] = {}
     for layer in layers:
         parts.setdefault(part_of(layer.name), []).append(layer)
@@ -68,13 +68,13 @@ def mean_ratios(layers: Sequence[LayerRatios]) -> Ratios:
 
 
 def write_records(records: Iterable[Record], machine: Mapping[str, Any], file: Path) -> None:
-    """Write the records and the machine they were made on as JSON, a line per record."""
+    """Write the records and their machine as JSON, a line per record."""
     lines = ',\n'.join(json.dumps(asdict(record)) for record in records)
     file.write_text(f'{{"machine": {json.dumps(machine)},\n"runs": [\n{lines}\n]}}\n')
 
 
 def read_records(file: Path) -> tuple[list[Record], dict[str, Any]]:
-    """Return the records and the machine of a file of :func:`write_records`."""
+    """Return the records and the machine of a file that `write_records` wrote."""
     data = json.loads(file.read_text())
     return [Record(**run) for run in data['runs']], data['machine']
 

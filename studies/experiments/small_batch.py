@@ -1,48 +1,48 @@
-"""The small-batch experiment's tables and pictures: BN, GN and SN, and SN's ratios."""
+"""The small-batch experiment: BN, GN and SN from scratch, and SN's ratios by batch size."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from studies.experiments.plan import Run, small_batch_runs
 from studies.experiments.records import Record
-from studies.presentation.experiment_tables import (
-    AP,
-    by_case,
-    epoch_table,
-    final_table,
-    ratio_table,
-)
+from studies.presentation.experiment_tables import epoch_table, metric_table, page, ratio_table
 from studies.presentation.figures import draw_ap, draw_ratios
+from studies.presentation.markdown import group_by
 
-METRICS = {'AP': AP, 'AP50': f'{AP}_50', 'AP75': f'{AP}_75'}
 PARTS = ('backbone', 'neck', 'bbox_head')
+_TITLES = ('norm', 'batch')
+
+
+def prepare(work_dir: Path) -> list[Run]:
+    """Return the runs, which need nothing in their folder."""
+    return small_batch_runs()
 
 
 def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:
-    """Every table of the experiment as a Markdown page."""
-    seeds = len({record.seed for record in records})
-    return '\n\n'.join(
-        [
-            '# Small batches: BN, GN and SN from scratch on the demo data',
-            f'{machine["device"]}, threads of each training: {machine["threads"]}, torch '
-            f'{machine["torch"]}; mean ± sample standard deviation over {seeds} seeds.',
-            '## Box AP after the last epoch (%)',
-            final_table(records, METRICS),
-            '## Box AP after each epoch (%)',
-            epoch_table(records),
-            '## Importance ratios of SN after the last epoch',
-            ratio_table(_of_sn(records)),
-        ]
-    )
+    """Return every table of the experiment as a Markdown page."""
+    parts = [
+        '## Box AP after the last epoch (%)',
+        metric_table(records, _TITLES, _row),
+        '## Box AP after each epoch (%)',
+        epoch_table(records, _TITLES, _row),
+        '## Importance ratios of SN after the last epoch',
+        ratio_table(_of_sn(records)),
+    ]
+    title = 'Small batches: BN, GN and SN from scratch on the demo data'
+    return page(title, records, machine, parts)
 
 
 def draw_figures(records: Sequence[Record], folder: Path) -> None:
-    """Draw ``ap.png``, the norms at two images a step, and ``ratios.png``, SN over the batch."""
-    groups = {
-        variant.upper(): group for (variant, batch), group in by_case(records).items() if batch == 2
-    }
+    """Draw `ap.png`, the norms at two images a step, and `ratios.png`, SN over the batch."""
+    pairs = [record for record in records if record.batch == 2]
+    groups = group_by(pairs, lambda record: record.variant.upper())
     draw_ap(groups, 'from scratch, 2 images per step', folder / 'ap.png')
     draw_ratios(_of_sn(records), PARTS, folder / 'ratios.png')
+
+
+def _row(record: Record) -> tuple[str, str]:
+    return record.variant.upper(), str(record.batch)
 
 
 def _of_sn(records: Sequence[Record]) -> list[Record]:

@@ -1,1 +1,1 @@
-"""How measurements are shown: figures, Markdown tables, and the machine they were made on."""
+"""Figures, Markdown tables and machine descriptions of the studies."""

@@ -1,151 +1,152 @@
-"""Measurements as Markdown tables, in plain Python, so that a bare machine can print them."""
+"""The tables of the benchmarks, in plain Python: a bare machine can print them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import exp, log
 from statistics import median
 from typing import Any
 
-from studies.benchmarks.baselines import BASELINE, CHAIN, FUSED
+from studies.benchmarks.baselines import BN, FUSED, PLAIN
+from studies.presentation.markdown import group_by, table
 
-Records = Sequence[dict[str, Any]]
+Record = dict[str, Any]
+Group = Sequence[Record]
+
+_INPUT = ('dtype', 'format', 'what')
+_INPUT_TITLES = ('type', 'format', 'direction')
 
 
 def geometric_mean(values: Iterable[float]) -> float:
-    """The geometric mean of positive numbers."""
+    """Return the geometric mean of positive numbers."""
     values = list(values)
     return exp(sum(map(log, values)) / len(values))
 
 
-def time_table(records: Records) -> str:
-    """Milliseconds of every rival, a row per shape; the last columns are ratios of the fused SN."""
-    names = list(records[0]['milliseconds'])
-    rows = []
-    for record in records:
-        times = record['milliseconds']
-        ratios = (times[FUSED] / times[BASELINE], times[CHAIN] / times[FUSED])
-        rows.append(
-            [
-                _shape(record),
-                *(f'{times[name]:.2f}' for name in names),
-                *map('{:.2f}'.format, ratios),
-            ]
-        )
-    return markdown(['shape', *names, 'fused / BN', 'plain / fused'], rows)
+def time_table(records: Group) -> str:
+    """Return the milliseconds of every layer per shape, and two ratios of the fused SN."""
+    columns = {name: _value('milliseconds', name, '.2f') for name in records[0]['milliseconds']}
+    columns['fused / BN'] = _ratio('milliseconds', FUSED, BN, '.2f')
+    columns['plain / fused'] = _ratio('milliseconds', PLAIN, FUSED, '.2f')
+    return table(records, ['shape'], _shape, columns)
 
 
-def memory_table(records: Records) -> str:
-    """Peak MB of forward and backward, a row per shape."""
-    rows = [
-        [
-            _shape(record),
-            *(f'{record["bytes"][name] / 1e6:.1f}' for name in (BASELINE, FUSED)),
-            f'{record["bytes"][FUSED] / record["bytes"][BASELINE]:.3f}',
-        ]
-        for record in records
-    ]
-    return markdown(['shape', BASELINE, FUSED, 'fused / BN'], rows)
+def memory_table(records: Group) -> str:
+    """Return the peak MB of forward and backward per shape."""
+    columns = {name: _value('bytes', name, '.1f', 1e-6) for name in (BN, FUSED)}
+    columns['fused / BN'] = _ratio('bytes', FUSED, BN, '.3f')
+    return table(records, ['shape'], _shape, columns)
 
 
-def growth_table(records: Records) -> str:
-    """Milliseconds and nanoseconds per element over the size."""
-    rows = [
-        [
-            f'{record["elements"]:,}',
-            *(f'{record["milliseconds"][name]:.3f}' for name in (BASELINE, FUSED)),
-            f'{record["milliseconds"][FUSED] / record["elements"] * 1e6:.2f}',
-        ]
-        for record in records
-    ]
-    return markdown(['elements', f'{BASELINE} ms', f'{FUSED} ms', f'{FUSED} ns/element'], rows)
+def growth_table(records: Group) -> str:
+    """Return milliseconds, and nanoseconds per element, over the size."""
+    columns = {f'{name} ms': _value('milliseconds', name, '.3f') for name in (BN, FUSED)}
+    columns[f'{FUSED} ns/element'] = lambda group: (
+        f'{group[0]["milliseconds"][FUSED] / group[0]["elements"] * 1e6:.2f}'
+    )
+    return table(records, ['elements'], lambda record: (f'{record["elements"]:,}',), columns)
 
 
-def summary_table(records: Records) -> str:
-    """For each type, format and direction, how the fused SN compares over all shapes."""
-    rows = []
-    for key, group in group_by(records, ('dtype', 'format', 'what')).items():
-        times = [record['milliseconds'] for record in group]
-        to_baseline = [t[FUSED] / t[BASELINE] for t in times]
-        to_chain = [t[CHAIN] / t[FUSED] for t in times]
-        others = [name for name in times[0] if name not in (BASELINE, CHAIN, FUSED)]
-        to_others = [f'{geometric_mean(t[FUSED] / t[name] for t in times):.2f}' for name in others]
-        numbers = (geometric_mean(to_baseline), max(to_baseline), min(to_chain))
-        rows.append([*key, *map('{:.2f}'.format, numbers), *to_others])
-    header = ['type', 'format', 'direction', 'fused / BN', 'at most', 'plain / fused at least']
-    return markdown([*header, *(f'fused / {name}' for name in others)], rows)
+def summary_table(records: Group) -> str:
+    """Compare the fused SN with every layer over all shapes, per type, format and direction."""
+    others = [name for name in records[0]['milliseconds'] if name not in (BN, PLAIN, FUSED)]
+    columns = {
+        'fused / BN': _over_shapes(geometric_mean, FUSED, BN),
+        'at most': _over_shapes(max, FUSED, BN),
+        'plain / fused at least': _over_shapes(min, PLAIN, FUSED),
+        **{f'fused / {name}': _over_shapes(geometric_mean, FUSED, name) for name in others},
+    }
+    return table(records, _INPUT_TITLES, partial(_cells, _INPUT), columns)
 
 
-def correctness_table(records: Records) -> str:
-    """The worst error of each quantity, a row per backend, type and format."""
-    names = list(records[0]['errors'])
-    rows = [
-        [record['backend'], record['dtype'], record['format']]
-        + [f'{record["errors"].get(name, float("nan")):.1e}' for name in names]
-        + [f'{record["bound"]:.0e}']
-        for record in records
-    ]
-    return markdown(['backend', 'type', 'format', *names, 'bound'], rows)
+def correctness_table(records: Group) -> str:
+    """Return the largest error of each quantity per backend, type and format."""
+    keys = ('backend', 'dtype', 'format')
+    columns = {name: _error(name) for name in records[0]['errors']}
+    columns['bound'] = lambda group: f'{group[0]["bound"]:.0e}'
+    return table(records, ['backend', 'type', 'format'], partial(_cells, keys), columns)
 
 
-def bandwidth_table(records: Records) -> str:
-    """The share of a copy's bandwidth that SN and BN reach, a row per measurement."""
-    keys = ('dtype', 'format', 'what')
-    rows = [
-        [_shape(record), *(record[key] for key in keys)]
-        + [f'{record["share_of_copy"][name]:.0%}' for name in (BASELINE, FUSED)]
-        for record in records
-    ]
-    return markdown(['shape', *keys, BASELINE, FUSED], rows)
+def bandwidth_table(records: Group) -> str:
+    """Return the share of a copy's bandwidth that SN and BN reach, per measurement."""
+    columns = {name: _value('share_of_copy', name, '.0%') for name in (BN, FUSED)}
+    return table(
+        records,
+        ['shape', *_INPUT],
+        lambda record: _shape(record) + _cells(_INPUT, record),
+        columns,
+    )
 
 
-def step_table(data: dict[str, Any]) -> str:
-    """Milliseconds of a training step by norm, and SN's ratio to each."""
+def step_table(data: Record) -> str:
+    """Return the milliseconds of a training step per norm, and SN's ratio to each."""
     times = data['milliseconds']
-    rows = [[name, f'{time:.0f}', f'{times["SN"] / time:.3f}'] for name, time in times.items()]
-    return markdown(['norm', 'ms per step', 'SN / norm'], rows)
+    columns = {
+        'ms per step': lambda names: f'{times[names[0]]:.0f}',
+        'SN / norm': lambda names: f'{times["SN"] / times[names[0]]:.3f}',
+    }
+    return table(times, ['norm'], lambda name: (name,), columns)
 
 
-def busy_table(data: dict[str, Any]) -> str:
-    """Milliseconds of a training step, alone and on busy cores: the median, the least, the most."""
-    places = {'alone': 'alone', 'beside': f'beside {data["beside"]} single-threaded processes'}
-    rows = []
-    for place, title in places.items():
-        times = data['milliseconds'][place]
-        spread = (f'{median(t):.0f} ({min(t):.0f} to {max(t):.0f})' for t in times.values())
-        ratio = median(times['sleep']) / median(times['spin'])
-        rows.append([title, *spread, f'{ratio:.3f}'])
-    return markdown(['ms per step', 'threads spin', 'threads sleep', 'sleep / spin'], rows)
+def busy_table(data: Record) -> str:
+    """Return the milliseconds of a training step, alone and on busy cores: median, least, most."""
+    titles = {'alone': 'alone', 'beside': f'beside {data["beside"]} single-threaded processes'}
+
+    def spread(threads: str, places: Sequence[str]) -> str:
+        times = data['milliseconds'][places[0]][threads]
+        return f'{median(times):.0f} ({min(times):.0f} to {max(times):.0f})'
+
+    def ratio(places: Sequence[str]) -> str:
+        times = data['milliseconds'][places[0]]
+        return f'{median(times["sleep"]) / median(times["spin"]):.3f}'
+
+    columns = {
+        'threads spin': partial(spread, 'spin'),
+        'threads sleep': partial(spread, 'sleep'),
+        'sleep / spin': ratio,
+    }
+    return table(titles, ['ms per step'], lambda place: (titles[place],), columns)
 
 
-def all_tables(data: dict[str, Any]) -> str:
-    """Every table of a data file, with headings."""
+def all_tables(data: Record) -> str:
+    """Return every table of a data file, with headings."""
     timed = [record for record in data['records'] if 'milliseconds' in record]
     parts = ['## Summary', summary_table(timed)]
-    for key, group in group_by(timed, ('dtype', 'format', 'what')).items():
-        parts += [f'### {", ".join(key)} (ms)', time_table(group)]
-    weighed = [record for record in data['records'] if 'bytes' in record]
-    for key, group in group_by(weighed, ('dtype', 'format')).items():
-        parts += [
-            f'### {", ".join(key)}, peak memory of forward+backward (MB)',
-            memory_table(group),
-        ]
+    for cells, group in group_by(timed, partial(_cells, _INPUT)).items():
+        parts += [f'### {", ".join(cells)} (ms)', time_table(group)]
+    measured = [record for record in data['records'] if 'bytes' in record]
+    for cells, group in group_by(measured, partial(_cells, ('dtype', 'format'))).items():
+        title = f'### {", ".join(cells)}, peak memory of forward+backward (MB)'
+        parts += [title, memory_table(group)]
     if data.get('growth'):
         parts += ['### Growth with the size', growth_table(data['growth'])]
     return '\n\n'.join(parts)
 
 
-def group_by(records: Records, keys: Sequence[str]) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    """The records by their values of ``keys``, in the order of the first of each."""
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for record in records:
-        groups.setdefault(tuple(record[key] for key in keys), []).append(record)
-    return groups
+def _cells(keys: Sequence[str], record: Record) -> tuple[str, ...]:
+    return tuple(record[key] for key in keys)
 
 
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [header, ['---'] * len(header), *rows]
-    return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+def _shape(record: Record) -> tuple[str]:
+    return ('×'.join(map(str, record['shape'])),)
 
 
-def _shape(record: dict[str, Any]) -> str:
-    return '×'.join(map(str, record['shape']))
+def _value(quantity: str, name: str, form: str, scale: float = 1) -> Callable[[Group], str]:
+    return lambda group: f'{group[0][quantity][name] * scale:{form}}'
+
+
+def _ratio(quantity: str, name: str, other: str, form: str) -> Callable[[Group], str]:
+    return lambda group: f'{group[0][quantity][name] / group[0][quantity][other]:{form}}'
+
+
+def _over_shapes(
+    combine: Callable[[Iterable[float]], float], name: str, other: str
+) -> Callable[[Group], str]:
+    def cell(group: Group) -> str:
+        times = [record['milliseconds'] for record in group]
+        return f'{combine(t[name] / t[other] for t in times):.2f}'
+
+    return cell
+
+
+def _error(name: str) -> Callable[[Group], str]:
+    return lambda group: f'{group[0]["errors"].get(name, float("nan")):.1e}'

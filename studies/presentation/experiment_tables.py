@@ -1,103 +1,87 @@
-"""Records summed up over the seeds, as Markdown tables: mean ± sample standard deviation."""
+"""The tables of the experiments: mean ± sample standard deviation over the seeds."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import mean, stdev
+from typing import Any
 
 from studies.experiments.records import Record
-from studies.presentation.benchmark_tables import markdown
+from studies.presentation.markdown import Column, table
 
 AP = 'coco/bbox_mAP'
+METRICS = {'AP': AP, 'AP50': f'{AP}_50', 'AP75': f'{AP}_75'}
+# Of the ratios of the means and of the variances.
+SYMBOLS = {'mean': 'w', 'var': 'w′'}
 
-
-def by_case(records: Iterable[Record]) -> dict[tuple[str, int], list[Record]]:
-    """The records by variant and batch, in the order of the first of each."""
-    cases: dict[tuple[str, int], list[Record]] = {}
-    for record in records:
-        cases.setdefault((record.variant, record.batch), []).append(record)
-    return cases
+Key = Callable[[Record], tuple[str, ...]]
 
 
 def spread(values: Iterable[float], scale: float = 1, digits: int = 1) -> str:
-    """``mean ± sample standard deviation`` of at least two values, times ``scale``."""
+    """Return `mean ± sample standard deviation` of at least two values, times `scale`."""
     values = [scale * value for value in values]
     return f'{mean(values):.{digits}f} ± {stdev(values):.{digits}f}'
 
 
-def final_table(records: Sequence[Record], metrics: Mapping[str, str]) -> str:
-    """Metrics after the last epoch in percent, a row per case; the first of them by seed too.
+def metric_table(records: Sequence[Record], titles: Sequence[str], key: Key) -> str:
+    """Return box AP after the last epoch in percent, a row per key; AP of each seed too.
 
     Args:
-        records: of at least two seeds per case.
-        metrics: the metric by the title of its column.
+        records: of at least two seeds per key.
+        titles: of the cells of a key.
+        key: from a record to the cells that name its row.
     """
-    first = next(iter(metrics.values()))
-    rows = []
-    for (variant, batch), group in by_case(records).items():
-        last = {name: [r.metrics[name][-1] for r in group] for name in metrics.values()}
-        by_seed = [f'{100 * value:.1f}' for value in last[first]]
-        spreads = [spread(values, 100) for values in last.values()]
-        rows.append([variant.upper(), str(batch), *spreads, ', '.join(by_seed)])
-    return markdown(['norm', 'batch', *metrics, f'{next(iter(metrics))} of each seed'], rows)
+    columns = {title: _metric(name) for title, name in METRICS.items()}
+    columns['AP of each seed'] = lambda group: ', '.join(
+        f'{100 * record.metrics[AP][-1]:.1f}' for record in group
+    )
+    return table(records, titles, key, columns)
 
 
-def start_table(
-    headings: Sequence[str],
-    groups: Mapping[tuple[str, ...], Sequence[Record]],
-    metrics: Mapping[str, str],
-) -> str:
-    """Metrics after the last epoch in percent, a row per group; the first of them by seed too.
-
-    Args:
-        headings: what the cells of a group's key are.
-        groups: records of at least two seeds each.
-        metrics: the metric by the title of its column.
-    """
-    rows = []
-    for cells, group in groups.items():
-        last = [[record.metrics[name][-1] for record in group] for name in metrics.values()]
-        by_seed = ', '.join(f'{100 * value:.1f}' for value in last[0])
-        rows.append([*cells, *(spread(values, 100) for values in last), by_seed])
-    return markdown([*headings, *metrics, f'{next(iter(metrics))} of each seed'], rows)
+def epoch_table(records: Sequence[Record], titles: Sequence[str], key: Key) -> str:
+    """Return box AP after each epoch in percent, a row per key."""
+    epochs = range(len(records[0].metrics[AP]))
+    columns = {f'epoch {epoch + 1}': _metric(AP, epoch) for epoch in epochs}
+    return table(records, titles, key, columns)
 
 
-def batch_ratio_table(
-    headings: Sequence[str], groups: Mapping[tuple[str, ...], Sequence[Record]]
-) -> str:
-    """The backbone's ratios of ``'bn'`` after the last epoch, of the groups that have SN there."""
-    rows = []
-    for cells, group in groups.items():
-        ratios = [record.ratios['backbone'] for record in group if 'backbone' in record.ratios]
-        if ratios:
-            learned = [[part[kind]['bn'] for part in ratios] for kind in ('mean', 'var')]
-            rows.append([*cells, *(spread(values, digits=3) for values in learned)])
-    return markdown([*headings, 'w of `bn` at the end', 'w′ of `bn` at the end'], rows)
-
-
-def epoch_table(records: Sequence[Record]) -> str:
-    """Box AP after each epoch in percent, a row per case."""
-    rows = []
-    for (variant, batch), group in by_case(records).items():
-        by_epoch = zip(*(record.metrics[AP] for record in group), strict=True)
-        rows.append([variant.upper(), str(batch), *(spread(aps, 100) for aps in by_epoch)])
-    epochs = range(1, len(records[0].metrics[AP]) + 1)
-    return markdown(['norm', 'batch', *(f'epoch {epoch}' for epoch in epochs)], rows)
+def batch_ratio_table(records: Sequence[Record], titles: Sequence[str], key: Key) -> str:
+    """Return the backbone's last ratios of `'bn'` of the records that have SN there."""
+    items = [('backbone', record) for record in records if 'backbone' in record.ratios]
+    columns = {
+        f'{symbol} of `bn` at the end': _ratio(kind, 'bn') for kind, symbol in SYMBOLS.items()
+    }
+    return table(items, titles, lambda item: key(item[1]), columns)
 
 
 def ratio_table(records: Sequence[Record]) -> str:
-    """The learned ratios of one variant (Eq. 5), a row per part of the model and batch."""
-    batches: dict[int, list[Record]] = {}
-    for record in sorted(records, key=lambda record: record.batch):
-        batches.setdefault(record.batch, []).append(record)
+    """Return the learned ratios of one variant (Eq. 5), a row per part of the model and batch."""
     parts = records[0].ratios
-    columns = [(kind, scope) for kind, ratios in parts['all'].items() for scope in ratios]
-    rows = [
-        [part, str(batch)]
-        + [
-            spread((r.ratios[part][kind][scope] for r in group), digits=3)
-            for kind, scope in columns
-        ]
-        for part in parts
-        for batch, group in batches.items()
-    ]
-    titles = [f'{"w" if kind == "mean" else "w′"} {scope}' for kind, scope in columns]
-    return markdown(['part', 'batch', *titles], rows)
+    by_batch = sorted(records, key=lambda record: record.batch)
+    items = [(part, record) for part in parts for record in by_batch]
+    columns = {
+        f'{symbol} {scope}': _ratio(kind, scope)
+        for kind, symbol in SYMBOLS.items()
+        for scope in parts['all'][kind]
+    }
+    return table(items, ['part', 'batch'], lambda item: (item[0], str(item[1].batch)), columns)
+
+
+def page(
+    title: str, records: Sequence[Record], machine: Mapping[str, Any], parts: Iterable[str]
+) -> str:
+    """Return a Markdown page of tables and their headings, with the machine below its title."""
+    seeds = len({record.seed for record in records})
+    head = (
+        f'{machine["device"]}, threads of each training: {machine["threads"]}, torch '
+        f'{machine["torch"]}; mean ± sample standard deviation over {seeds} seeds.'
+    )
+    return '\n\n'.join([f'# {title}', head, *parts])
+
+
+def _metric(name: str, epoch: int = -1) -> Column:
+    return lambda group: spread((record.metrics[name][epoch] for record in group), 100)
+
+
+def _ratio(kind: str, scope: str) -> Column:
+    return lambda items: spread(
+        (record.ratios[part][kind][scope] for part, record in items), digits=3
+    )

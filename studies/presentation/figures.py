@@ -1,27 +1,52 @@
-"""The pictures of an experiment: curves with their spread, and ratios over the batch size."""
+"""The figures of the studies: costs over sizes, curves with their spread, and learned ratios."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sn_openmmlab.analysis.ratio_chart import COLORS
+from studies.benchmarks.baselines import BN, FUSED
 from studies.experiments.records import Record
 from studies.presentation.experiment_tables import AP
 
+_DPI = 110
+
+
+def draw_growth(records: Sequence[dict[str, Any]], title: str, file: Path) -> None:
+    """Draw milliseconds over elements, both on logarithmic axes.
+
+    Args:
+        records: the results of `measure_growth`.
+        title: what was measured, and on what.
+        file: the picture to write.
+    """
+    figure, axes = _one_plot()
+    elements = [record['elements'] for record in records]
+    for name in (BN, FUSED):
+        axes.plot(elements, [r['milliseconds'][name] for r in records], marker='o', label=name)
+    largest = records[-1]
+    slope = largest['milliseconds'][FUSED] / largest['elements']
+    axes.plot(elements, [slope * n for n in elements], ':', color='grey', label='proportional')
+    axes.set(xscale='log', yscale='log', xlabel='elements of the input', title=title)
+    axes.set_ylabel('forward + backward (ms)')
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(file, dpi=_DPI)
+
 
 def draw_ap(groups: Mapping[str, Sequence[Record]], title: str, file: Path) -> None:
-    """Draw box AP over epochs: the mean over the seeds, and a band of a standard deviation.
+    """Draw box AP over epochs: the mean over the seeds, with a band of one standard deviation.
 
     Args:
         groups: the records of each line, of at least two seeds, by its label.
-        title: above the picture.
-        file: where it goes.
+        title: of the figure.
+        file: the picture to write.
     """
-    figure = Figure(figsize=(6, 4), layout='constrained')
-    axes = figure.subplots()
+    figure, axes = _one_plot()
     for label, records in groups.items():
         aps = 100 * np.array([record.metrics[AP] for record in records])
         mean, deviation = aps.mean(0), aps.std(0, ddof=1)
@@ -32,38 +57,38 @@ def draw_ap(groups: Mapping[str, Sequence[Record]], title: str, file: Path) -> N
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.3)
     axes.legend()
-    figure.savefig(file, dpi=110)
+    figure.savefig(file, dpi=_DPI)
 
 
-def draw_points(groups: Mapping[str, Sequence[float]], label: str, file: Path) -> None:
-    """Draw each value as a point and the mean of each group as a line, a row per group.
+def draw_final_ap(groups: Mapping[str, Sequence[Record]], file: Path) -> None:
+    """Draw the last box AP of each seed as a point and their mean as a line, a row per group.
 
     Args:
-        groups: the values by the name of their row, the first on top.
-        label: what the values are.
-        file: where the picture goes.
+        groups: the records by the title of their row, the first on top; backquotes are left out.
+        file: the picture to write.
     """
-    figure = Figure(figsize=(6, 0.8 + 0.4 * len(groups)), layout='constrained')
-    axes = figure.subplots()
-    for row, values in enumerate(groups.values()):
-        axes.scatter(values, [row] * len(values), s=18, zorder=3)
-        axes.vlines(np.mean(values), row - 0.3, row + 0.3, color='black', linewidth=2)
-    axes.set_yticks(range(len(groups)), groups)
-    axes.set(xlabel=label, xlim=(0, None))
+    figure, axes = _one_plot(height=0.8 + 0.4 * len(groups))
+    for row, records in enumerate(groups.values()):
+        aps = [100 * record.metrics[AP][-1] for record in records]
+        axes.scatter(aps, [row] * len(aps), s=18, zorder=3)
+        axes.vlines(np.mean(aps), row - 0.3, row + 0.3, color='black', linewidth=2)
+    axes.set_yticks(range(len(groups)), [title.replace('`', '') for title in groups])
+    axes.set(xlabel='validation box AP (%)', xlim=(0, None))
     axes.invert_yaxis()
     axes.grid(axis='x', alpha=0.3)
-    figure.savefig(file, dpi=110)
+    figure.savefig(file, dpi=_DPI)
 
 
 def draw_ratios(records: Sequence[Record], parts: Sequence[str], file: Path) -> None:
-    """Draw the ratios over the batch size as bars from where they started, all equal.
+    """Draw the ratios over the batch size as bars that start at equal ratios, the initial ones.
 
-    Above w, below w′, a column per part; mean over the seeds, whiskers of a standard deviation.
+    w is above and w′ below, with a column per part. Bars show the mean over the seeds, whiskers
+    one standard deviation.
 
     Args:
-        records: of a variant with Switchable Normalization, of at least two seeds per batch size.
-        parts: keys of their ratios.
-        file: where the picture goes.
+        records: of a variant with SN, with at least two seeds per batch size.
+        parts: of the model, keys of the records' ratios.
+        file: the picture to write.
     """
     figure = Figure(figsize=(3.2 * len(parts), 6), layout='constrained')
     grid = figure.subplots(2, len(parts), sharex=True, sharey=True, squeeze=False)
@@ -77,7 +102,12 @@ def draw_ratios(records: Sequence[Record], parts: Sequence[str], file: Path) -> 
     for axes in grid[1]:
         axes.set_xlabel('images per step')
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc='outside upper center', ncols=4)
-    figure.savefig(file, dpi=110)
+    figure.savefig(file, dpi=_DPI)
+
+
+def _one_plot(height: float = 4) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(6, height), layout='constrained')
+    return figure, figure.subplots()
 
 
 def _draw_bars(axes: Axes, records: Sequence[Record], part: str, kind: str) -> None:

@@ -1,4 +1,4 @@
-"""What a measurement was made on."""
+"""The machine of a measurement."""
 
 import platform
 from pathlib import Path
@@ -7,7 +7,7 @@ import torch
 
 
 def describe(device: torch.device) -> dict[str, str | int]:
-    """The device, the number of threads, and the versions that matter."""
+    """Return the device, the number of threads, and the versions of torch and Python."""
     name = torch.cuda.get_device_name(device) if device.type == 'cuda' else _cpu()
     return {
         'device': name,

@@ -1,4 +1,4 @@
-"""studies/from_batch_norm.py on trainings that are finished already."""
+"""The command from_batch_norm on trainings that are already finished."""
 
 import runpy
 import sys

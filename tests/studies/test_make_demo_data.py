@@ -46,7 +46,7 @@ def test_another_process_makes_the_same_data(tmp_path, demo_root):
 
 
 def test_a_second_run_says_that_it_found_the_data(main, demo_root, capsys):
-    assert main(['--out', str(demo_root), '--train', '6', '--val', '3', '--seed', '3']) == 0
+    main(['--out', str(demo_root), '--train', '6', '--val', '3', '--seed', '3'])
     assert capsys.readouterr().out.startswith(f'Found the demo data in {demo_root}:\n')
 
 
@@ -56,16 +56,24 @@ def test_a_second_run_says_that_it_found_the_data(main, demo_root, capsys):
         (['--train', '0'], 'at least 1 train and 1 val image'),
         (['--seed', '-4'], 'must be 0 or more'),
         (['--out', __file__], 'is not demo data'),
-        (['--out', f'{__file__}/demo'], 'Cannot write the demo data'),
+        (['--out', f'{__file__}/demo'], 'the demo data cannot be written'),
     ],
 )
 def test_errors_are_one_sentence_and_exit_2(main, tmp_path, capsys, arguments, message):
-    assert main(['--out', str(tmp_path / 'demo'), *arguments]) == 2
+    with pytest.raises(SystemExit) as caught:
+        main(['--out', str(tmp_path / 'demo'), *arguments])
+    assert caught.value.code == 2
     output, errors = capsys.readouterr()
     assert output == ''
-    assert message in errors
+    assert errors.startswith('error: ') and message in errors
     assert errors.count('\n') == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_torch_is_not_imported(tmp_path):
+    code = 'import sys; from studies import make_demo_data; print("torch" in sys.modules)'
+    done = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == 'False\n'
 
 
 def test_a_terminated_run_leaves_nothing(tmp_path):

@@ -1,4 +1,4 @@
-"""studies/small_batch.py on trainings that are finished already."""
+"""The command small_batch on trainings that are already finished."""
 
 import json
 import runpy
@@ -10,7 +10,7 @@ import pytest
 import torch
 from matplotlib.image import imread
 
-from studies.experiments import plan, records
+from studies.experiments import records, small_batch
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def run_small_batch(
     runs = [make_run(norm, batch, seed) for norm, batch in cases for seed in (0, 1)]
     for run in runs:
         finish(run, tmp_path / 'work')
-    monkeypatch.setattr(plan, 'small_batch_runs', lambda: runs)
+    monkeypatch.setattr(small_batch, 'prepare', lambda work_dir: runs)
     threads = torch.get_num_threads()
 
     def run_tool(*arguments: str) -> None:
@@ -34,7 +34,7 @@ def run_small_batch(
         monkeypatch.setattr(sys, 'argv', ['small_batch.py', *map(str, arguments)])
         runpy.run_module('studies.small_batch', run_name='__main__')
 
-    # The tool sets how a terminated one ends, which is no matter of the other tests.
+    # The command's own handler of SIGTERM would stay for the other tests.
     monkeypatch.setattr('signal.signal', lambda *_: None)
     yield run_tool
     torch.set_num_threads(threads)
@@ -61,7 +61,7 @@ def test_finished_runs_become_records_tables_and_pictures(
     assert '| SN | 1 | 25.0 ± 0.0 | 50.0 ± 0.0 |' in page
     assert '| neck | 2 | 0.500 ± 0.000 | 0.250 ± 0.000 | 0.250 ± 0.000 |' in page
     shown = capsys.readouterr().out
-    assert shown.startswith('6 of 6 runs are finished already.\n')
+    assert shown.startswith('6 of 6 runs are already finished.\n')
     assert shown.endswith(page)
     assert imread(out / 'ap.png').shape[2] == imread(out / 'ratios.png').shape[2] == 4
 
@@ -78,7 +78,7 @@ def test_file_in_place_of_a_folder_is_one_sentence_before_any_training(
         run_small_batch('--out', str(tmp_path / place))
     assert caught.value.code == 2
     shown = capsys.readouterr()
-    assert shown.err.startswith(f'error: {tmp_path / place} is no folder to write to (')
+    assert shown.err.startswith(f'error: {tmp_path / place} cannot be written to (')
     assert shown.err.count('\n') == 1
     assert shown.out == ''
     assert (tmp_path / 'out').read_text() == 'kept'

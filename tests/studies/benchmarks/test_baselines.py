@@ -1,13 +1,13 @@
-"""The rivals: the chain of operations is SN, and the runs compute what they are timed for."""
+"""The plain baseline computes SN, and the timed functions compute values and gradients."""
 
 import torch
 
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from studies.benchmarks.baselines import (
     ChainSwitchNorm,
+    compared_layers,
     forward,
     forward_backward,
-    rivals,
 )
 
 
@@ -30,7 +30,7 @@ def test_the_chain_is_the_layer_with_the_correction_of_the_authors_code():
 def test_the_runs_give_torchs_values_and_gradients():
     torch.manual_seed(0)
     x, dy = torch.randn(2, 2, 32, 4, 4)
-    layers = rivals(32, x)
+    layers = compared_layers(32, x)
     expected = torch.nn.functional.group_norm(x, 32)
 
     assert set(layers) == {'BN', 'GN', 'IN', 'SN plain', 'SN fused', 'SN compiled'}
@@ -43,7 +43,7 @@ def test_the_runs_give_torchs_values_and_gradients():
 
 
 def test_half_precision_keeps_float32_parameters_where_torch_can_mix_types():
-    layers = rivals(32, torch.zeros(1, 32, 2, 2, dtype=torch.bfloat16))
+    layers = compared_layers(32, torch.zeros(1, 32, 2, 2, dtype=torch.bfloat16))
 
     types = {name: next(layer.parameters()).dtype for name, layer in layers.items()}
 

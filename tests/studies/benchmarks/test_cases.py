@@ -13,13 +13,15 @@ CPU = torch.device('cpu')
 
 @pytest.fixture
 def without_compiled(monkeypatch):
-    """The rivals but the compiled one, which takes long to start."""
+    """Leave out the compiled layer, which takes long to start."""
 
     def some(channels, x):
-        return {k: v for k, v in baselines.rivals(channels, x).items() if k != 'SN compiled'}
+        return {
+            k: v for k, v in baselines.compared_layers(channels, x).items() if k != 'SN compiled'
+        }
 
     for module in (cases, growth):
-        monkeypatch.setattr(module, 'rivals', some)
+        monkeypatch.setattr(module, 'compared_layers', some)
 
 
 def test_every_shape_in_every_format_and_type():

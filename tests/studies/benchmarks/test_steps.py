@@ -5,12 +5,16 @@ import torch
 from torch import nn
 
 
-@pytest.fixture(scope='module')
+@pytest.fixture
 def steps_module():
     pytest.importorskip('mmdet')
+    from mmengine.registry import DefaultScope
+
     from studies.benchmarks import steps
 
-    return steps
+    yield steps
+    # The steps leave the scope of MMDetection to later tests.
+    DefaultScope._instance_dict.clear()
 
 
 def test_a_norm_stands_wherever_sn_stood(steps_module):

@@ -76,6 +76,6 @@ def test_folder_is_made_with_its_parents_and_may_be_there(tmp_path: Path) -> Non
 @pytest.mark.parametrize('place', ['file', 'file/below'])
 def test_file_in_the_place_of_a_folder_is_said_and_kept(place: str, tmp_path: Path) -> None:
     (tmp_path / 'file').write_text('kept')
-    with pytest.raises(UsageError, match=f'{place} is no folder to write to'):
+    with pytest.raises(UsageError, match=f'{place} cannot be written to'):
         make_folder(tmp_path / place)
     assert (tmp_path / 'file').read_text() == 'kept'

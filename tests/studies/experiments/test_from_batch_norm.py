@@ -1,18 +1,15 @@
-"""The fine-tunings from BatchNorm: what is planned, and known records in the tables."""
+"""The fine-tunings from BatchNorm: the planned runs, and the tables of known records."""
 
 from copy import deepcopy
 from pathlib import Path
 
-import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 from mmengine.config import Config
 
 from sn_openmmlab.runs.config import read_config
 from studies.experiments import from_batch_norm
 from studies.experiments.records import Record
-from studies.presentation.figures import draw_points
 
 
 @pytest.fixture(scope='module')
@@ -72,7 +69,7 @@ def test_runs_of_a_length_differ_in_the_backbone_and_the_seed_alone(configs: dic
 
 
 @pytest.mark.parametrize(('name', 'epochs'), [('scratch_b2_s0', 2), ('scratch-long_b2_s0', 4)])
-def test_the_rate_falls_before_the_end(name: str, epochs: int, configs: dict) -> None:
+def test_learning_rate_falls_before_the_end(name: str, epochs: int, configs: dict) -> None:
     config = configs[name]
     assert (config.train_cfg.max_epochs, config.train_cfg.val_interval) == (epochs, epochs)
     steps = epochs * 400 // 2
@@ -112,18 +109,3 @@ def test_tables_and_picture_of_known_records(tmp_path: Path) -> None:
     assert page.count('| frozen BN |') == 1
     from_batch_norm.draw_figures(records, tmp_path)
     assert imread(tmp_path / 'ap.png').shape[2] == 4
-
-
-def test_points_lie_where_their_values_are(tmp_path: Path) -> None:
-    draw_points({'first': [10.0, 10.0], 'second': [20.0, 20.0]}, 'x', tmp_path / 'points.png')
-    picture = imread(tmp_path / 'points.png')[..., :3]
-    places = {}
-    for color in ('#1f77b4', '#ff7f0e'):
-        rows, columns = np.nonzero((np.abs(picture - to_rgb(color)) < 0.05).all(-1))
-        places[color] = rows.mean(), columns.mean()
-    (top, near), (bottom, far) = places.values()
-    assert top < bottom
-    # The axis of no value is the dark column left of both.
-    dark = (picture < 0.1).all(-1).sum(0) > 0.5 * picture.shape[0]
-    axis = np.flatnonzero(dark)[0]
-    assert (near - axis) / (far - axis) == pytest.approx(0.5, abs=0.03)

@@ -1,4 +1,4 @@
-"""The fine-tunings from ImageNet weights: what is planned, and known records in the tables."""
+"""The fine-tunings from ImageNet weights: the planned runs, and the tables of known records."""
 
 from copy import deepcopy
 from pathlib import Path

@@ -9,7 +9,7 @@ from studies.experiments.lock import locked
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
-    refused = pytest.raises(UsageError, match='is in use by another tool')
+    refused = pytest.raises(UsageError, match='is in use by another command')
     with locked(tmp_path), refused, locked(tmp_path):
         pass
     with locked(tmp_path):

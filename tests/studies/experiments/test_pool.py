@@ -103,7 +103,7 @@ def test_finished_run_is_kept_and_unfinished_one_begins_anew(
     assert not (work_dir / kept.name / 'seen.json').exists()
     assert not (work_dir / broken.name / 'epoch_2.pth').exists()
     assert (work_dir / broken.name / 'done').is_file()
-    assert capsys.readouterr().out.startswith('1 of 2 runs are finished already.\nsn_b2_s1 starts')
+    assert capsys.readouterr().out.startswith('1 of 2 runs are already finished.\nsn_b2_s1 starts')
 
 
 def test_failed_training_ends_the_others_and_is_not_finished(
@@ -141,7 +141,7 @@ def test_file_in_the_place_of_a_folder_stops_before_any_training(
     file = tmp_path / place
     file.parent.mkdir(exist_ok=True)
     file.write_text('kept')
-    with pytest.raises(UsageError, match=f'{place} is '):
+    with pytest.raises(UsageError, match=f'{place} (cannot be written|must be a folder)'):
         train_missing([make_run(seed=0), make_run(seed=1)], lonely_script, tmp_path / 'work', 1)
     assert file.read_text() == 'kept'
     assert not (tmp_path / 'work' / 'sn_b2_s0').exists()
@@ -151,7 +151,7 @@ def test_folder_in_the_place_of_a_log_is_said(
     make_run: Callable, lonely_script: Path, tmp_path: Path
 ) -> None:
     (tmp_path / 'sn_b2_s0.log').mkdir()
-    with pytest.raises(UsageError, match=r'sn_b2_s0 has no place to write to: .*directory'):
+    with pytest.raises(UsageError, match=r'sn_b2_s0 cannot be written: .*directory'):
         train_missing([make_run()], lonely_script, tmp_path, jobs=1)
 
 
@@ -175,7 +175,7 @@ def test_folder_is_kept_from_another_tool_while_a_training_lives(
     script.write_text(LEAVING)
     train_missing([first], script, tmp_path, jobs=1)
     try:
-        with pytest.raises(UsageError, match='in use by another tool or by a training that it'):
+        with pytest.raises(UsageError, match='in use by another command or one of its trainings'):
             train_missing([second], lonely_script, tmp_path, jobs=1)
     finally:
         os.kill(int((tmp_path / 'left').read_text()), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The tables: known times in, ratios and means worked out by hand out."""
+"""The tables of known times hold ratios and means worked out by hand."""
 
 import json
 

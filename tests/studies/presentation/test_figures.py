@@ -1,4 +1,4 @@
-"""The pictures of an experiment, read back."""
+"""The figures, read back as pictures."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from sn_openmmlab.analysis.ratio_chart import COLORS
-from studies.presentation.figures import draw_ap, draw_ratios
+from studies.presentation.figures import draw_ap, draw_final_ap, draw_growth, draw_ratios
 
 FIRST, SECOND = '#1f77b4', '#ff7f0e'
 
@@ -82,3 +82,37 @@ def test_column_for_each_part_and_group_for_each_batch(
     colored[:60] = False
     columns = (colored.sum(0) > 20).astype(int)
     assert (np.diff(columns) == 1).sum() == 3 * 2
+
+
+def test_points_lie_at_their_ap(make_record: Callable, tmp_path: Path) -> None:
+    groups = {
+        title: [make_record('bn', 2, seed, (0.4, ap)) for seed in range(2)]
+        for title, ap in (('first', 0.1), ('second', 0.2))
+    }
+    draw_final_ap(groups, tmp_path / 'points.png')
+    picture = imread(tmp_path / 'points.png')[..., :3]
+    places = {}
+    for color in ('#1f77b4', '#ff7f0e'):
+        rows, columns = np.nonzero((np.abs(picture - to_rgb(color)) < 0.05).all(-1))
+        places[color] = rows.mean(), columns.mean()
+    (top, near), (bottom, far) = places.values()
+    assert top < bottom
+    # The axis at zero is the dark column left of both.
+    dark = (picture < 0.1).all(-1).sum(0) > 0.5 * picture.shape[0]
+    axis = np.flatnonzero(dark)[0]
+    assert (near - axis) / (far - axis) == pytest.approx(0.5, abs=0.03)
+
+
+def test_growth_on_logarithmic_axes_is_a_straight_line(tmp_path: Path) -> None:
+    records = [
+        {'elements': n, 'milliseconds': {'BN': n / 1e4, 'SN fused': n / 1e3}}
+        for n in (10**3, 10**5, 10**7)
+    ]
+    draw_growth(records, 'a title', tmp_path / 'growth.png')
+    picture = imread(tmp_path / 'growth.png')
+    line = same_color(picture, FIRST)
+    # Right of the legend, between the markers.
+    columns = (420, 500, 580)
+    left, middle, right = (np.flatnonzero(line[:, column]).mean() for column in columns)
+    assert middle == pytest.approx((left + right) / 2, abs=2)
+    assert right < left
