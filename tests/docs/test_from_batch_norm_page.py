@@ -48,8 +48,8 @@ def test_what_the_page_says_of_starts(prose: str, ap: dict) -> None:
 def test_what_the_page_says_of_frozen_batch_norm(prose: str, ap: dict) -> None:
     best = max(mean(ap[variant]) for variant in RATIOS)
     later = mean(ap['frozen-bn-long']) - mean(ap['sn-0.90-long'])
-    assert f'by {mean(ap["frozen-bn"]) - best:.1f} points than the best ratio' in prose
-    assert f'by {later:.1f} than a ratio of 0.9 after four' in prose
+    assert f'{mean(ap["frozen-bn"]) - best:.1f} points above the best ratio' in prose
+    assert f'{later:.1f} above a ratio of 0.9 after four' in prose
     assert min(ap['frozen-bn']) > max(max(ap[variant]) for variant in RATIOS)
     assert min(ap['frozen-bn-long']) > max(ap['sn-0.90-long'])
 

@@ -58,3 +58,5 @@ def test_lines_are_wrapped(any_page: Path) -> None:
         # Rows of tables, pictures and long names cannot be broken.
         fixed = line.startswith('|') or '![' in line or ' ' not in line.strip('->* ')
         assert fixed or len(line) <= 100, line
+        # A sentence that ends in a number must not end up as the start of a list.
+        assert not re.match(r' *[0-9]{2,}\. | +[0-9]\. ', line), line
