@@ -13,7 +13,7 @@ from studies.experiments.records import read_records
 
 
 class Experiment(NamedTuple):
-    """An experiment whose records are in docs/NAME and whose page is docs/results/NAME.md."""
+    """An experiment: its records are in docs/NAME, its page is in docs/results."""
 
     name: str
     runs: list[Run]
