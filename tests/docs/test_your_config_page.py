@@ -42,7 +42,7 @@ def _kinds(model: nn.Module) -> Counter:
 
 
 def test_segmenter_of_the_page(repo: Path, build: Callable) -> None:
-    _, top, parts, with_sn, frozen, _ = _blocks(repo / 'docs/guides/your_config.md')
+    _, top, parts, _, with_sn, frozen, _ = _blocks(repo / 'docs/guides/your_config.md')
     top = top.partition('\n')[2]
     base = ('mmseg', '_base_/models/fcn_r50-d8.py')
     assert _kinds(build(*base, top)) == {'SyncBN': FCN}
