@@ -28,7 +28,7 @@ def commands() -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give each page to ``any_page``, each command to ``command``."""
+    """Give each page to `any_page`, each command to `command`."""
     if 'any_page' in metafunc.fixturenames:
         names = [str(page.relative_to(ROOT)) for page in PAGES]
         metafunc.parametrize('any_page', PAGES, ids=names)
@@ -38,12 +38,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope='session')
 def python_blocks(repo: Path) -> dict[Path, list[str]]:
-    """The Python blocks of each page that has any."""
+    """Return the Python blocks of each page that has any."""
     found = {page: blocks(page, 'python') for page in PAGES}
     return {page: texts for page, texts in found.items() if texts}
 
 
 @pytest.fixture(scope='session')
 def all_commands() -> list[str]:
-    """Each different command line of all pages."""
+    """Return each different command line of all pages."""
     return commands()

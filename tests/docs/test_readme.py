@@ -1,4 +1,4 @@
-"""The README is short, its example trains, and its numbers are those of the records."""
+"""The README is short, its example trains, and its numbers agree with the records."""
 
 import re
 from pathlib import Path
@@ -21,13 +21,13 @@ def readme(repo: Path) -> str:
 
 @pytest.fixture(scope='module')
 def rows(readme: str) -> list[list[str]]:
-    """The rows of the table of results: BN, frozen BN, GN and SN of each."""
+    """Return the rows of the table of results: BN, frozen BN, GN and SN of each."""
     table = [line for line in readme.splitlines() if line.startswith('| from')]
     return [[cell.strip() for cell in line.split('|')[2:-1]] for line in table]
 
 
 def last_ap(repo: Path, name: str, variant: str, batch: int = 2) -> str:
-    """The mean over the seeds of box AP in percent after the last epoch."""
+    """Return the mean over the seeds of box AP in percent after the last epoch."""
     records, _ = read_records(repo / f'docs/{name}/runs.json')
     found = [r for r in records if (r.variant, r.batch) == (variant, batch)]
     assert len(found) == 3
@@ -50,7 +50,7 @@ def test_sections_are_in_order_and_few(readme: str) -> None:
     assert {'make quickstart', 'make test'} <= set(re.findall(r'^make \w+', readme, re.MULTILINE))
 
 
-def test_results_are_those_of_the_records(repo: Path, rows: list[list[str]]) -> None:
+def test_results_agree_with_the_records(repo: Path, rows: list[list[str]]) -> None:
     scratch, classifier, imagenet, _ = rows
     small = [last_ap(repo, 'small_batch', norm) for norm in ('bn', 'gn', 'sn')]
     assert scratch == [small[0], NONE, *small[1:]]
@@ -62,7 +62,7 @@ def test_results_are_those_of_the_records(repo: Path, rows: list[list[str]]) -> 
     assert imagenet == [last_ap(repo, 'from_imagenet', f'raccoon-{start}') for start in starts]
 
 
-def test_results_on_bccd_are_those_of_its_page(repo: Path, rows: list[list[str]]) -> None:
+def test_results_on_bccd_agree_with_its_page(repo: Path, rows: list[list[str]]) -> None:
     page = (repo / 'docs/results/bccd.md').read_text()
     ap = dict(re.findall(r'^\| (SN|GN|BN)\b[^|]*\| ([\d.]+) \|', page, re.MULTILINE)[:3])
     assert rows[3] == [ap['BN'], NONE, ap['GN'], ap['SN']]

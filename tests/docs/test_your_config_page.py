@@ -25,7 +25,7 @@ def _blocks(page: Path) -> list[str]:
 
 @pytest.fixture
 def build(tmp_path: Path) -> Callable[..., nn.Module]:
-    """A function (toolbox, its config, lines) -> the model of a config with these lines."""
+    """Return a function from a toolbox, its config and more lines to the model."""
 
     def of(toolbox: str, base: str, *lines: str) -> nn.Module:
         base = Path(find_spec(toolbox).origin).parent / '.mim/configs' / base
