@@ -39,7 +39,7 @@ def mmseg_scope() -> Iterator[None]:
 
 @pytest.fixture(scope='module')
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a data set laid out as the page says; each map has all classes and unlabelled pixels."""
+    """Return a data set laid out as the page says, whose maps have all classes and 255."""
     root = tmp_path_factory.mktemp('roads')
     labels = np.zeros((48, 64), np.uint8)
     labels[:, 16:32], labels[:, 32:48], labels[:, 48:] = 1, 2, 255
