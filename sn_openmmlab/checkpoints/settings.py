@@ -83,7 +83,7 @@ def advise_correction(layers: Mapping[str, SwitchNorm]) -> str | None:
     return (
         f'The authors trained their weights with correction=1, but {len(other)} SN layers that get '
         f'them have correction=0, as {other[0]}: set correction=1 in their norm_cfg '
-        '(docs/guides/weights.md says what it costs).'
+        '(docs/model_zoo.md says what it costs).'
     )
 
 

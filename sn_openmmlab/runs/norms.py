@@ -21,7 +21,7 @@ _UNREACHED = (
     "A norm_cfg = dict(type='SN') at the top of a config does not reach the parts of a model that "
     'a base config built with its own: name it in the backbone, the neck and the heads, or let '
     "model.type='WithSN' convert them (of our tools the option --convert-norms); see "
-    'docs/guides/your_config.md.'
+    'docs/your_config.md.'
 )
 _UNNAMED = "The config imports sn_openmmlab, but no norm_cfg in it names the type 'SN'."
 _NOTHING = (

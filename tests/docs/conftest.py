@@ -7,7 +7,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PATTERNS = ('README.md', 'CONTRIBUTING.md', 'docs/**/*.md', 'configs/**/README.md')
-PAGES = [page for pattern in PATTERNS for page in sorted(ROOT.glob(pattern))]
+FOUND = [page for pattern in PATTERNS for page in sorted(ROOT.glob(pattern))]
+# A note beside the pictures is no page.
+PAGES = [page for page in FOUND if 'images' not in page.parts]
 
 _FENCE = re.compile(r'^( *)```(\w+)[^\n]*\n(.*?)^ *```', re.MULTILINE | re.DOTALL)
 
@@ -26,7 +28,7 @@ def commands() -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give each page to ``any_page``, each command to ``command``."""
+    """Give each page to `any_page`, each command to `command`."""
     if 'any_page' in metafunc.fixturenames:
         names = [str(page.relative_to(ROOT)) for page in PAGES]
         metafunc.parametrize('any_page', PAGES, ids=names)
@@ -36,12 +38,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope='session')
 def python_blocks(repo: Path) -> dict[Path, list[str]]:
-    """The Python blocks of each page that has any."""
+    """Return the Python blocks of each page that has any."""
     found = {page: blocks(page, 'python') for page in PAGES}
     return {page: texts for page, texts in found.items() if texts}
 
 
 @pytest.fixture(scope='session')
 def all_commands() -> list[str]:
-    """Each different command line of all pages."""
+    """Return each different command line of all pages."""
     return commands()

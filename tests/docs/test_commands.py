@@ -74,7 +74,7 @@ def call_of(command: str) -> Call | None:
 def parsed(
     repo: Path, tool_env: dict[str, str], all_commands: list[str]
 ) -> dict[Call, tuple[str, set[str]]]:
-    """What each call said when it parsed its arguments, '' if nothing, and its tool's options."""
+    """Return what each call said when it parsed its arguments, and its tool's options."""
     calls = sorted({call for command in all_commands if (call := call_of(command))})
     done = subprocess.run(
         [sys.executable, '-W', 'ignore', '-c', PARSE, json.dumps(calls)],

@@ -13,7 +13,7 @@ from studies.experiments.records import read_records
 
 
 class Experiment(NamedTuple):
-    """An experiment whose records are in docs/NAME and whose page is docs/results/NAME.md."""
+    """An experiment: its records are in docs/NAME, its page is in docs/results."""
 
     name: str
     runs: list[Run]
@@ -37,28 +37,28 @@ EXPERIMENTS = [
 
 @pytest.fixture(params=EXPERIMENTS, ids=lambda experiment: experiment.name)
 def experiment(request: pytest.FixtureRequest) -> Experiment:
-    """Each experiment in turn."""
+    """Return each experiment in turn."""
     return request.param
 
 
-def test_records_are_of_all_that_is_planned(experiment: Experiment, repo: Path) -> None:
+def test_records_cover_the_plan(experiment: Experiment, repo: Path) -> None:
     records, _ = read_records(repo / 'docs' / experiment.name / 'runs.json')
     planned = [(run.variant, run.batch, run.seed) for run in experiment.runs]
     assert [(record.variant, record.batch, record.seed) for record in records] == planned
 
 
-def test_tables_are_of_the_records(experiment: Experiment, repo: Path) -> None:
+def test_tables_agree_with_the_records(experiment: Experiment, repo: Path) -> None:
     tables = experiment.all_tables(*read_records(repo / 'docs' / experiment.name / 'runs.json'))
     assert tables + '\n' == experiment.read(repo, '{}/tables.md')
 
 
-def test_tables_of_the_page_are_among_them(experiment: Experiment, repo: Path) -> None:
+def test_tables_of_the_page_are_the_written_ones(experiment: Experiment, repo: Path) -> None:
     rows = re.findall(r'^\|.*\|$', experiment.read(repo, 'results/{}.md'), re.MULTILINE)
     assert len(rows) > 10
     assert set(rows) <= set(experiment.read(repo, '{}/tables.md').split('\n'))
 
 
-def test_pictures_and_files_of_the_page_are_there(experiment: Experiment, repo: Path) -> None:
+def test_pictures_and_files_of_the_page_exist(experiment: Experiment, repo: Path) -> None:
     files = re.findall(r'\]\((.*?)\)', experiment.read(repo, 'results/{}.md'))
     pictures = {f'../{experiment.name}/{picture}.png' for picture in experiment.pictures}
     assert {file for file in files if file.endswith('.png')} == pictures

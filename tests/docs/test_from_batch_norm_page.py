@@ -12,7 +12,7 @@ RATIOS = ('sn-0.33', 'sn-0.60', 'sn-0.90', 'sn-1.00')
 
 @pytest.fixture(scope='module')
 def prose(repo: Path) -> str:
-    """The page with its lines joined."""
+    """Return the page with its lines joined."""
     return ' '.join((repo / 'docs/results/from_batch_norm.md').read_text().split())
 
 
@@ -23,7 +23,7 @@ def records(repo: Path) -> list[Record]:
 
 @pytest.fixture(scope='module')
 def ap(records: list[Record]) -> dict[str, list[float]]:
-    """Box AP in percent after the last epoch, by variant, of each seed."""
+    """Return box AP in percent after the last epoch, by variant, of each seed."""
     found: dict[str, list[float]] = {}
     for record in records:
         found.setdefault(record.variant, []).append(100 * record.metrics['coco/bbox_mAP'][-1])
@@ -37,7 +37,7 @@ def test_overview_of_the_results(repo: Path, ap: dict) -> None:
     assert f'{frozen:.1f} with that BN frozen' in page
 
 
-def test_what_the_page_says_of_starts(prose: str, ap: dict) -> None:
+def test_gain_of_starts(prose: str, ap: dict) -> None:
     pretrained = ['frozen-bn', *RATIOS]
     gain = min(mean(ap[variant]) for variant in pretrained) - mean(ap['scratch'])
     later = min(mean(ap[f'{v}-long']) for v in ('frozen-bn', 'sn-0.90')) - mean(ap['scratch-long'])
@@ -45,16 +45,16 @@ def test_what_the_page_says_of_starts(prose: str, ap: dict) -> None:
     assert f'after four {later:.1f}.' in prose
 
 
-def test_what_the_page_says_of_frozen_batch_norm(prose: str, ap: dict) -> None:
+def test_lead_of_frozen_batch_norm(prose: str, ap: dict) -> None:
     best = max(mean(ap[variant]) for variant in RATIOS)
     later = mean(ap['frozen-bn-long']) - mean(ap['sn-0.90-long'])
-    assert f'by {mean(ap["frozen-bn"]) - best:.1f} points than the best ratio' in prose
-    assert f'by {later:.1f} than a ratio of 0.9 after four' in prose
+    assert f'{mean(ap["frozen-bn"]) - best:.1f} points above the best ratio' in prose
+    assert f'{later:.1f} above a ratio of 0.9 after four' in prose
     assert min(ap['frozen-bn']) > max(max(ap[variant]) for variant in RATIOS)
     assert min(ap['frozen-bn-long']) > max(ap['sn-0.90-long'])
 
 
-def test_what_the_page_says_of_the_ratio(prose: str, ap: dict, records: list[Record]) -> None:
+def test_effect_of_the_ratio(prose: str, ap: dict, records: list[Record]) -> None:
     means = [mean(ap[variant]) for variant in RATIOS]
     first, second, third, fourth = (f'{value:.1f}' for value in means)
     assert f'{first}, {second}, {third} and {fourth} for 1/3, 0.6, 0.9 and 1' in prose

@@ -19,7 +19,7 @@ def page(repo: Path) -> str:
 
 @pytest.fixture(scope='module')
 def prose(page: str) -> str:
-    """The page with its lines joined."""
+    """Return the page with its lines joined."""
     return ' '.join(page.split())
 
 
@@ -39,13 +39,13 @@ def at(ratio: float, fitted: bool = False) -> Start:
     return Start(even, even, fitted)
 
 
-def test_table_is_that_of_the_record(repo: Path, page: str, kept: dict) -> None:
+def test_table_agrees_with_the_record(repo: Path, page: str, kept: dict) -> None:
     table = kept_table(list(kept.values()))
     assert table in page
     assert table == (repo / 'docs/from_imagenet/kept.md').read_text().strip()
 
 
-def test_what_the_page_says_of_single_scopes_and_statistics(prose: str, kept: dict) -> None:
+def test_single_scopes_and_statistics(prose: str, kept: dict) -> None:
     alone, tenth = (0.0, 0.0, 1.0), (0.05, 0.05, 0.9)
     percent = {start: f'{100 * value.agreement:.1f} %' for start, value in kept.items()}
     instance, layer = (Start(share, share) for share in ((0.1, 0.0, 0.9), (0.0, 0.1, 0.9)))
@@ -58,7 +58,7 @@ def test_what_the_page_says_of_single_scopes_and_statistics(prose: str, kept: di
     assert kept[at(0.6)].agreement == 0
 
 
-def test_what_the_page_says_of_fitting(prose: str, kept: dict) -> None:
+def test_fitting(prose: str, kept: dict) -> None:
     for ratio in (0.97, 0.99):
         plain, fitted = kept[at(ratio)].divergence, kept[at(ratio, True)].divergence
         assert f'at {ratio}' in prose.lower()
@@ -74,7 +74,7 @@ def records(repo: Path) -> list[Record]:
 
 @pytest.fixture(scope='module')
 def ap(records: list[Record]) -> dict[str, list[float]]:
-    """Box AP in percent after the last epoch, by variant, of each seed."""
+    """Return box AP in percent after the last epoch, by variant, of each seed."""
     return by_variant(records, 'coco/bbox_mAP')
 
 
@@ -85,7 +85,7 @@ def by_variant(records: list[Record], metric: str) -> dict[str, list[float]]:
     return found
 
 
-def test_tables_of_fine_tunings_are_those_of_the_records(
+def test_tables_of_fine_tunings_agree_with_the_records(
     repo: Path, page: str, records: list[Record]
 ) -> None:
     tables = (repo / 'docs/from_imagenet/tables.md').read_text()
@@ -98,7 +98,7 @@ def test_tables_of_fine_tunings_are_those_of_the_records(
     assert len(rows) == len({record.variant for record in records})
 
 
-def test_what_the_page_says_of_fine_tuning(prose: str, records: list[Record], ap: dict) -> None:
+def test_fine_tuning(prose: str, records: list[Record], ap: dict) -> None:
     low, high = ap['raccoon-sn-0.90'], ap['raccoon-sn-0.99']
     assert f'0.9 ends {mean(low) - mean(high):.1f} points above 0.99' in prose
     assert min(low) > max(high)
@@ -115,14 +115,14 @@ def test_what_the_page_says_of_fine_tuning(prose: str, records: list[Record], ap
     assert f'{mean(ap["raccoon-sn-0.90-fitted"]):.1f} fitted, {mean(low):.1f} as conv' in prose
 
 
-def test_what_the_page_says_of_bccd(prose: str, ap: dict) -> None:
+def test_bccd(prose: str, ap: dict) -> None:
     frozen, low, high = (mean(ap[f'bccd-{start}']) for start in ('frozen-bn', 'sn-0.90', 'sn-0.99'))
     assert f'{frozen:.1f} with frozen BN, {low:.1f} from 0.9, {high:.1f} from 0.99' in prose
     assert max(ap['bccd-sn-0.90']) > min(ap['bccd-frozen-bn'])
     assert max(ap['bccd-sn-0.99']) > min(ap['bccd-sn-0.90'])
 
 
-def test_what_the_page_says_of_the_ratios(records: list[Record]) -> None:
+def test_ratios(records: list[Record]) -> None:
     for record in records:
         if '-sn-' in record.variant:
             start = 0.9 if 'sn-0.90' in record.variant else 0.99
@@ -130,7 +130,7 @@ def test_what_the_page_says_of_the_ratios(records: list[Record]) -> None:
                 assert record.ratios['backbone'][kind]['bn'] == pytest.approx(start, abs=5e-4)
 
 
-def test_what_other_pages_say(repo: Path, kept: dict, ap: dict) -> None:
+def test_other_pages(repo: Path, kept: dict, ap: dict) -> None:
     assert BATCH_RATIO == 0.9
     pages = ' '.join((repo / 'docs/guides/from_batch_norm.md').read_text().split())
     default, fitted, near = (

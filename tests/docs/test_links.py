@@ -46,6 +46,16 @@ def test_paths_exist(any_page: Path, repo: Path) -> None:
             assert any(repo.glob(one.rstrip('/'))), one
 
 
+def test_pages_that_code_names_exist(repo: Path) -> None:
+    named = []
+    for folder in ('sn_openmmlab', 'tools', 'studies', 'configs', 'examples', 'tests'):
+        for file in (repo / folder).rglob('*.py'):
+            found = re.findall(r'\bdocs/[\w/]+\.md', file.read_text())
+            named += [(file, page) for page in found]
+    assert named
+    assert [(file, page) for file, page in named if not (repo / page).is_file()] == []
+
+
 # What the studies write themselves.
 GENERATED = {'tables.md', 'kept.md', 'cpu.md'}
 
@@ -58,3 +68,5 @@ def test_lines_are_wrapped(any_page: Path) -> None:
         # Rows of tables, pictures and long names cannot be broken.
         fixed = line.startswith('|') or '![' in line or ' ' not in line.strip('->* ')
         assert fixed or len(line) <= 100, line
+        # A sentence that ends in a number must not end up as the start of a list.
+        assert not re.match(r' *[0-9]{2,}\. | +[0-9]\. ', line), line

@@ -33,7 +33,7 @@ PICTURES = {'train': 3, 'val': 2, 'test': 1}
 
 @pytest.fixture(autouse=True)
 def mmdet_scope() -> Iterator[None]:
-    """The toolbox's scope, which is global: leave none to the tests of other folders."""
+    """Set the toolbox's scope, which is global, for these tests only."""
     init_default_scope('mmdet')
     yield
     DefaultScope._instance_dict.clear()
@@ -41,7 +41,7 @@ def mmdet_scope() -> Iterator[None]:
 
 @pytest.fixture(scope='module')
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data set laid out as the page says; each picture has one box of each class."""
+    """Return a data set laid out as the page says; each picture has one box of each class."""
     root = tmp_path_factory.mktemp('cells')
     for folder in ('images', 'annotations'):
         (root / folder).mkdir()
@@ -66,7 +66,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def read(tmp_path: Path, data: Path) -> Callable[..., Config]:
-    """A function that reads the page's config, with some text replaced, on the data set."""
+    """Return a function that reads the page's config, with some text replaced, on the data set."""
 
     def read_config(changes: dict[str, str] | None = None, base: str | None = None) -> Config:
         own_base = re.search("_base_ = '(.*)'", BLOCK)[1]
@@ -85,12 +85,12 @@ def read(tmp_path: Path, data: Path) -> Callable[..., Config]:
 
 
 def train_set(config: Config) -> object:
-    """The data set for training."""
+    """Return the data set for training."""
     return DATASETS.build(config.train_dataloader.dataset)
 
 
 def check_classes(config: Config) -> None:
-    """Do what the page's hook does before training."""
+    """Run the check that the page's hook makes before training."""
     runner = SimpleNamespace(
         model=MODELS.build(config.model),
         train_dataloader=SimpleNamespace(dataset=train_set(config)),
@@ -117,8 +117,8 @@ def test_data_sets_hold_the_pictures_and_classes(read: Callable[..., Config]) ->
         assert len(dataset) == count
         assert dataset.metainfo['classes'] == tuple(CATEGORIES)
         for i in range(count):
-            truth = dataset[i]['data_samples'].gt_instances
-            assert truth.labels.tolist() == [0, 1, 2]
+            ground_truth = dataset[i]['data_samples'].gt_instances
+            assert ground_truth.labels.tolist() == [0, 1, 2]
     # The picture is as wide as 64 of 48 lines are when these are resized to 800.
     assert dataset[0]['inputs'].shape == (3, 800, 1067)
 
@@ -131,7 +131,7 @@ def test_model_has_the_classes_and_the_norms(read: Callable[..., Config]) -> Non
     assert sum(isinstance(layer, SwitchNorm) for layer in model.modules()) == 53 + 8 + 4
 
 
-def test_truth_is_that_of_the_data(read: Callable[..., Config], data: Path) -> None:
+def test_ground_truth_comes_from_the_data(read: Callable[..., Config], data: Path) -> None:
     config = read()
     for split in ('val', 'test'):
         assert Path(config[f'{split}_evaluator'].ann_file) == data / 'annotations' / f'{split}.json'
@@ -149,7 +149,7 @@ def test_small_detector_is_a_base_too_and_the_hook_finds_no_fault(
     check_classes(config)
 
 
-def test_rate_on_one_gpu_is_that_of_the_page(read: Callable[..., Config]) -> None:
+def test_learning_rate_on_one_gpu(read: Callable[..., Config]) -> None:
     config = read()
     rate, batch = config.optim_wrapper.optimizer.lr, config.auto_scale_lr.base_batch_size
     assert (rate, batch) == (0.02, 16)

@@ -31,7 +31,7 @@ PICTURES = {'train': 3, 'val': 2}
 
 @pytest.fixture(autouse=True)
 def mmseg_scope() -> Iterator[None]:
-    """The toolbox's scope, which is global: leave none to the tests of other folders."""
+    """Set the toolbox's scope, which is global, for these tests only."""
     init_default_scope('mmseg')
     yield
     DefaultScope._instance_dict.clear()
@@ -39,7 +39,7 @@ def mmseg_scope() -> Iterator[None]:
 
 @pytest.fixture(scope='module')
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data set laid out as the page says; each map has all classes and unlabelled pixels."""
+    """Return a data set laid out as the page says, whose maps have all classes and 255."""
     root = tmp_path_factory.mktemp('roads')
     labels = np.zeros((48, 64), np.uint8)
     labels[:, 16:32], labels[:, 32:48], labels[:, 48:] = 1, 2, 255
@@ -54,7 +54,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def read(tmp_path: Path, data: Path) -> Callable[..., Config]:
-    """A function that reads the page's config, with some text replaced, on the data set."""
+    """Return a function that reads the page's config, with some text replaced, on the data set."""
 
     def read_config(changes: dict[str, str] | None = None) -> Config:
         base = re.search("_base_ = '(.*)'", BLOCK)[1]
@@ -72,7 +72,7 @@ def read(tmp_path: Path, data: Path) -> Callable[..., Config]:
 
 
 def train_map(config: Config) -> list[int]:
-    """The numbers in the first label map as training sees it, without augmentation."""
+    """Return the numbers in the first label map as training reads it, without augmentation."""
     settings = config.train_dataloader.dataset
     settings.pipeline = [*settings.pipeline[:2], dict(type='PackSegInputs')]
     dataset = DATASETS.build(settings)
@@ -162,7 +162,7 @@ def test_without_the_number_of_classes_the_heads_keep_150(read: Callable[..., Co
     assert "ADE20K's 150 classes" in PAGE
 
 
-def test_schedule_is_that_of_the_page(read: Callable[..., Config]) -> None:
+def test_schedule(read: Callable[..., Config]) -> None:
     config = read()
     assert config.train_cfg.max_iters == 160000
     assert config.auto_scale_lr.base_batch_size == 16

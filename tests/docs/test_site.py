@@ -15,7 +15,7 @@ LOADS = re.compile(r'<(?:script|img|link|iframe)\b[^>]*(?:src|href)="?([^">\s]+)
 
 @pytest.fixture(scope='module')
 def site(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a fresh build, which failed on no broken link or missing reference."""
+    """Build the site in strict mode and return its folder."""
     folder = tmp_path_factory.mktemp('site')
     done = subprocess.run(
         [sys.executable, '-m', 'mkdocs', 'build', '--strict', '--quiet', '-d', folder],

@@ -10,7 +10,7 @@ from studies.experiments.records import Record, read_records
 
 @pytest.fixture(scope='module')
 def prose(repo: Path) -> str:
-    """The page with its lines joined."""
+    """Return the page with its lines joined."""
     return ' '.join((repo / 'docs/results/small_batch.md').read_text().split())
 
 
@@ -20,7 +20,7 @@ def records(repo: Path) -> list[Record]:
 
 
 def ap(records: list[Record], variant: str, batch: int) -> list[float]:
-    """Box AP in percent after the last epoch, by seed."""
+    """Return box AP in percent after the last epoch, by seed."""
     return [
         100 * record.metrics['coco/bbox_mAP'][-1]
         for record in records
@@ -29,7 +29,7 @@ def ap(records: list[Record], variant: str, batch: int) -> list[float]:
 
 
 def ratio(records: list[Record], batch: int, part: str, scope: str) -> float:
-    """SN's mean w over the seeds."""
+    """Return SN's mean w over the seeds."""
     return mean(
         record.ratios[part]['mean'][scope]
         for record in records
@@ -37,7 +37,7 @@ def ratio(records: list[Record], batch: int, part: str, scope: str) -> float:
     )
 
 
-def test_what_the_page_says_of_the_norms(prose: str, records: list[Record]) -> None:
+def test_norms(prose: str, records: list[Record]) -> None:
     bn, gn, sn = (ap(records, norm, 2) for norm in ('bn', 'gn', 'sn'))
     assert f'it is {mean(sn) - mean(bn):.1f} points of AP below SN' in prose
     assert f'and {mean(gn) - mean(bn):.1f} below GN' in prose
@@ -52,7 +52,7 @@ def test_what_the_page_says_of_the_norms(prose: str, records: list[Record]) -> N
     assert f'({falling})' in prose
 
 
-def test_what_the_page_says_of_the_ratios(prose: str, records: list[Record]) -> None:
+def test_ratios(prose: str, records: list[Record]) -> None:
     def pair(part: str) -> str:
         return ' and '.join(f'{ratio(records, batch, part, "bn"):.3f}' for batch in (2, 4))
 

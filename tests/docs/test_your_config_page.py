@@ -25,7 +25,7 @@ def _blocks(page: Path) -> list[str]:
 
 @pytest.fixture
 def build(tmp_path: Path) -> Callable[..., nn.Module]:
-    """A function (toolbox, its config, lines) -> the model of a config with these lines."""
+    """Return a function from a toolbox, its config and more lines to the model."""
 
     def of(toolbox: str, base: str, *lines: str) -> nn.Module:
         base = Path(find_spec(toolbox).origin).parent / '.mim/configs' / base
@@ -42,7 +42,7 @@ def _kinds(model: nn.Module) -> Counter:
 
 
 def test_segmenter_of_the_page(repo: Path, build: Callable) -> None:
-    _, top, parts, with_sn, frozen, _ = _blocks(repo / 'docs/guides/your_config.md')
+    _, top, parts, _, with_sn, frozen, _ = _blocks(repo / 'docs/guides/your_config.md')
     top = top.partition('\n')[2]
     base = ('mmseg', '_base_/models/fcn_r50-d8.py')
     assert _kinds(build(*base, top)) == {'SyncBN': FCN}
