@@ -1,4 +1,4 @@
-"""Tiny data sets, configs for them, and the tools as processes of their own."""
+"""Share tiny data sets, their configs, stand-ins for released weights, and processes."""
 
 import json
 import logging
@@ -146,7 +146,7 @@ NO_NETWORK = {
 
 @pytest.fixture(scope='session', autouse=True)
 def no_network() -> Iterator[None]:
-    """Nothing needs the network when it runs: a connection to elsewhere fails the test."""
+    """Fail a test that connects to another machine."""
     connect = socket.socket.connect
 
     def connect_here(self: socket.socket, address: object) -> None:
@@ -163,25 +163,25 @@ def no_network() -> Iterator[None]:
 
 @pytest.fixture(scope='session', autouse=True)
 def configs_found_once() -> None:
-    """Find each config of a toolbox once, where any test works with mmengine."""
+    """Find each config of a toolbox once, if any of the tests imports mmengine."""
     if 'mmengine' in sys.modules:
         find_configs_once()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests that start tools first: at the end, one worker would be left with them."""
+    """Run the tests that start tools first: last, they would keep one worker busy alone."""
     items.sort(key=lambda item: Path(__file__).parent / 'tools' not in item.path.parents)
 
 
 @pytest.fixture(scope='session')
 def repo() -> Path:
-    """The folder of this clone."""
+    """Return the root folder of this repository."""
     return Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope='session')
 def tool_env(repo: Path) -> dict[str, str]:
-    """The environment of the tools: this clone's package, and nothing that loosens torch.load."""
+    """Return the environment of the tools: this repository's package, and a strict torch.load."""
     env = {name: value for name, value in os.environ.items() if not name.startswith('TORCH_FORCE')}
     path = os.pathsep.join([str(repo), *env.get('PYTHONPATH', '').split(os.pathsep)])
     return {**env, **NO_NETWORK, 'PYTHONPATH': path, 'OMP_NUM_THREADS': '1'}
@@ -189,10 +189,11 @@ def tool_env(repo: Path) -> dict[str, str]:
 
 @pytest.fixture(scope='session')
 def run_together(tool_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator:
-    """A function (arguments of each, env) -> the finished processes, which ran at the same time.
+    """Yield a function (commands, env) that runs ``python`` for each command at the same time.
 
-    They run ``python`` away from the clone. Scripts are forked from a process that has imported
-    the toolboxes; ``-c``, ``-m`` and a changed environment get new interpreters.
+    It returns the finished processes, whose folder was outside this repository. Scripts are forked
+    from a process that has imported the toolboxes; ``-c``, ``-m`` and a changed environment need
+    new interpreters.
     """
     elsewhere = tmp_path_factory.mktemp('elsewhere')
     warm = WarmProcess(tool_env)
@@ -227,7 +228,7 @@ def run_together(tool_env: dict[str, str], tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope='session')
 def run_tool(run_together: Callable) -> Callable[..., subprocess.CompletedProcess]:
-    """A function that runs ``python`` with the given arguments and checks its exit code."""
+    """Return a function that runs ``python`` with its arguments and checks the exit code."""
 
     def run(
         *args: object, code: int = 0, env: Mapping[str, str] | None = None
@@ -240,7 +241,7 @@ def run_tool(run_together: Callable) -> Callable[..., subprocess.CompletedProces
 
 
 def draw_weight(name: str, shape: Sequence[int]) -> torch.Tensor:
-    """The stand-in for a released weight, drawn by its name as tests/data/released was."""
+    """Draw the stand-in for a released weight from its name, as for tests/data/released."""
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
     noise = torch.randn(tuple(shape), generator=generator)
     part = name.rsplit('.', 1)[-1]
@@ -255,7 +256,7 @@ def draw_weight(name: str, shape: Sequence[int]) -> torch.Tensor:
 
 
 def outline_weight(name: str, shape: Sequence[int]) -> torch.Tensor:
-    """The same without the time that large ones take: zeros but for the first number."""
+    """Draw a small weight in the same way; return zeros after the first number for a large one."""
     if math.prod(shape) <= 1 << 14:
         return draw_weight(name, shape)
     weight = torch.zeros(tuple(shape))
@@ -265,7 +266,7 @@ def outline_weight(name: str, shape: Sequence[int]) -> torch.Tensor:
 
 @pytest.fixture(scope='session')
 def released(repo: Path) -> Callable[[str], dict]:
-    """A function (layout) -> a checkpoint as the authors released it, with drawn weights.
+    """Return a function (layout) -> a checkpoint as the authors released it, with drawn weights.
 
     The layouts are the files in tests/data/released.
     """
@@ -274,7 +275,7 @@ def released(repo: Path) -> Callable[[str], dict]:
 
 @pytest.fixture(scope='session')
 def outlined(repo: Path) -> Callable[[str], dict]:
-    """The same, quicker, where only names, shapes and which weight is which matter."""
+    """Return the same function, faster, for tests of names, shapes and the order of weights."""
     return lambda layout: _build_released(repo, layout, outline_weight)
 
 
@@ -289,7 +290,7 @@ def _build_released(repo: Path, layout: str, fill: Callable) -> dict:
 def outlined_file(
     outlined: Callable[[str], dict], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Path]:
-    """A function (layout) -> the outlined one as a file, which tests leave as it is."""
+    """Return a function (layout) -> the outlined checkpoint as a file, which tests only read."""
     folder = tmp_path_factory.mktemp('released')
 
     def save(layout: str) -> Path:
@@ -305,9 +306,9 @@ def outlined_file(
 def run_ranks(
     repo: Path, run_together: Callable, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str, int], list]:
-    """A function (file, world) -> what ``on_rank(rank, world)`` of that file returned, by rank.
+    """Return a function (file, world) that runs ``on_rank(rank, world)`` of a file in each rank.
 
-    It runs in ``world`` processes, which form a process group; it returns tensors and containers.
+    It returns what the ranks returned, in their order: tensors or containers of them.
     """
 
     def run(file: str, world: int) -> list:
@@ -333,7 +334,7 @@ def _draw_image(rng: np.random.Generator) -> tuple[np.ndarray, list[int], int]:
 
 @pytest.fixture(scope='session')
 def tiny_coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A COCO data set of rectangles: ``images/`` with ``train.json`` (8) and ``val.json`` (4)."""
+    """Write a COCO data set of rectangles: 8 images in ``train.json`` and 4 in ``val.json``."""
     cv2 = pytest.importorskip('cv2')
     root = tmp_path_factory.mktemp('coco')
     (root / 'images').mkdir()
@@ -356,7 +357,7 @@ def tiny_coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope='session')
 def tiny_maps(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A segmentation data set: ``train/`` (4) and ``val/`` (2), their maps under ``labels/``."""
+    """Write a segmentation data set: 4 images in ``train/`` and 2 in ``val/``, with label maps."""
     cv2 = pytest.importorskip('cv2')
     root = tmp_path_factory.mktemp('maps')
     rng = np.random.default_rng(0)
@@ -374,7 +375,7 @@ def tiny_maps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope='session')
 def detection_config(repo: Path, tiny_coco: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A config that trains the shipped SN detector, made narrower, on the rectangles."""
+    """Write a config that trains a narrower copy of the shipped SN detector on the rectangles."""
     file = tmp_path_factory.mktemp('detection') / 'tiny_detection.py'
     file.write_text(DETECTION.format(repo=repo, data=tiny_coco, width=WIDTH, height=HEIGHT))
     return file
@@ -382,7 +383,7 @@ def detection_config(repo: Path, tiny_coco: Path, tmp_path_factory: pytest.TempP
 
 @pytest.fixture(scope='session')
 def segmentation_config(tiny_maps: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A config of MMSegmentation that trains an FCN with SN on the maps."""
+    """Write a config of MMSegmentation that trains an FCN with SN on the label maps."""
     file = tmp_path_factory.mktemp('segmentation') / 'tiny_segmentation.py'
     file.write_text(SEGMENTATION.format(data=tiny_maps, width=WIDTH, height=HEIGHT))
     return file
@@ -390,7 +391,7 @@ def segmentation_config(tiny_maps: Path, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    """What mmengine's current logger says."""
+    """Capture the messages of mmengine's current logger."""
     mmengine_logging = pytest.importorskip('mmengine.logging')
     logger = mmengine_logging.MMLogger.get_current_instance()
     logger.addHandler(caplog.handler)
@@ -401,7 +402,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
 
 @pytest.fixture
 def write_config(tmp_path: Path) -> Callable[[str], Path]:
-    """A function that writes a config file of the given text."""
+    """Return a function that writes its text to a config file."""
 
     def write(text: str) -> Path:
         file = tmp_path / 'written_config.py'

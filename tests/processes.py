@@ -1,4 +1,4 @@
-"""Run scripts as processes of their own, forked from one that has imported the toolboxes."""
+"""Run scripts as separate processes, in new interpreters or forked from one that is warm."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ CAN_FORK = sys.platform == 'linux' and not torch.cuda.is_available()
 
 
 class Job(TypedDict):
-    """What one process runs: the arguments of ``python``, and the files for what it prints."""
+    """The arguments of ``python``, its folder, environment, output files and limit in seconds."""
 
     args: list[str]
     cwd: str
@@ -28,7 +28,10 @@ class Job(TypedDict):
 
 
 class WarmProcess:
-    """A process that forks itself for each script. The first script starts it."""
+    """A process that has imported the toolboxes and forks itself for each script.
+
+    The first script starts it.
+    """
 
     def __init__(self, env: dict[str, str]) -> None:
         self.env = env
@@ -42,7 +45,6 @@ class WarmProcess:
                 env=self.env,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
                 text=True,
             )
         print(json.dumps(jobs), file=self.process.stdin, flush=True)

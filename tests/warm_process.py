@@ -1,8 +1,7 @@
-"""Fork a process that has imported the toolboxes once, which takes seconds, for each tool to run.
+"""Import the toolboxes once, which takes seconds, then fork for each script.
 
-Each line of stdin is a JSON list of processes to run at the same time: their arguments, folder,
-environment, time limit in seconds and the files for their stdout and stderr. The answer to it, a
-line of stdout, is the list of their exit codes.
+Each line of stdin is a JSON list of jobs to run at the same time (see ``tests.processes.Job``).
+The answer to it is a line of stdout: the JSON list of their exit codes.
 """
 
 import importlib
@@ -15,7 +14,7 @@ from contextlib import suppress
 
 from toolbox_caches import find_configs_once, format_configs_once
 
-# What every training and evaluation imports from outside this repository.
+# What a training or evaluation imports, except for this repository.
 IMPORTS = (
     'torch._dynamo',
     'mmengine.runner',
@@ -39,11 +38,11 @@ def main() -> None:
     sys.stdout.flush()
     for line in sys.stdin:
         forks = []
-        for process in json.loads(line):
+        for job in json.loads(line):
             forks.append(os.fork())
             if not forks[-1]:
                 answers.close()
-                return run(**process)
+                return run(**job)
         codes = [os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]) for fork in forks]
         print(json.dumps(codes), file=answers, flush=True)
 

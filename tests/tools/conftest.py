@@ -1,4 +1,4 @@
-"""Trained runs that the tests of the tools share, and what a run left behind."""
+"""Share trained runs, readers of what they logged, and functions that run a tool."""
 
 import json
 import runpy
@@ -17,7 +17,7 @@ def detection_run(
     run_tool: Callable,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """The work folder of one epoch of the tiny detector by our tool."""
+    """Train the tiny detector for one epoch with our tool; return the work folder."""
     work_dir = tmp_path_factory.mktemp('detection_run')
     run_tool(repo / 'tools/train.py', detection_config, '--work-dir', work_dir)
     return work_dir
@@ -30,7 +30,7 @@ def segmentation_run(
     run_tool: Callable,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """The work folder of one epoch of the tiny segmenter by our tool."""
+    """Train the tiny segmenter for one epoch with our tool; return the work folder."""
     work_dir = tmp_path_factory.mktemp('segmentation_run')
     run_tool(repo / 'tools/train.py', segmentation_config, '--work-dir', work_dir)
     return work_dir
@@ -38,9 +38,9 @@ def segmentation_run(
 
 @pytest.fixture(scope='session')
 def logged() -> Callable[[Path], tuple[list[dict], list[dict]]]:
-    """A function that returns what the newest training in a work folder logged.
+    """Return a function that reads the log of the newest training in a work folder.
 
-    That is: per iteration the losses by name, and per validation the metrics by name.
+    It returns the losses of each iteration and the metrics of each validation, by name.
     """
 
     def read(work_dir: Path) -> tuple[list[dict], list[dict]]:
@@ -59,7 +59,7 @@ def logged() -> Callable[[Path], tuple[list[dict], list[dict]]]:
 
 @pytest.fixture(scope='session')
 def tested() -> Callable[[Path], dict]:
-    """A function that returns the metrics of the only test in a work folder."""
+    """Return a function that reads the metrics of the only test in a work folder."""
 
     def read(work_dir: Path) -> dict:
         (file,) = work_dir.glob('*/*.json')
@@ -76,7 +76,7 @@ def fail(
     capsys: pytest.CaptureFixture,
     tmp_path: Path,
 ) -> Callable[..., str]:
-    """A function that runs a tool in this process, away from the clone; returns its sentence."""
+    """Return a function that runs a tool in this process and returns its error sentence."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('LOCAL_RANK', '0')
     monkeypatch.delenv('RANK', raising=False)
@@ -95,7 +95,7 @@ def fail(
 def convert(
     repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> Callable[..., tuple[int, str, str]]:
-    """A function that runs tools/convert_checkpoint.py; returns exit code, stdout and stderr."""
+    """Return a function that runs tools/convert_checkpoint.py -> exit code, stdout, stderr."""
     changed = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
     before = {number: signal.getsignal(number) for number in changed}
 
@@ -115,7 +115,7 @@ def convert(
 
 
 def check_sentence(stderr: str) -> str:
-    """Return the sentence of an error, which is all that a tool said."""
+    """Check that a tool printed one error sentence and nothing else, and return it."""
     assert stderr.startswith('error: ')
     assert stderr.find('\n') == len(stderr) - 1
     assert 'Traceback' not in stderr
@@ -124,5 +124,5 @@ def check_sentence(stderr: str) -> str:
 
 @pytest.fixture(scope='session')
 def sentence() -> Callable[[str], str]:
-    """The check that what a tool said on stderr is one sentence, which it returns."""
+    """Return the check that a tool printed one error sentence to stderr."""
     return check_sentence

@@ -14,7 +14,14 @@ SMALL = """
 _base_ = '{file}'
 
 side = ({side}, {side})
-model = dict(backbone=dict(init_cfg=None), data_preprocessor=dict(size=side))
+model = dict(
+    backbone=dict(init_cfg=None, base_channels=16),
+    decode_head=dict(in_channels=512),
+    auxiliary_head=dict(in_channels=256),
+    data_preprocessor=dict(size=side),
+)
+if 'c1_in_channels' in _base_.model.decode_head:
+    model['decode_head']['c1_in_channels'] = 64
 train_pipeline = _base_.train_dataloader.dataset.pipeline
 for step in train_pipeline:
     if step['type'] == 'RandomCrop':
