@@ -17,14 +17,14 @@ import _sleeping_threads  # noqa: F401
 from sn_openmmlab.checkpoints.convert import PlannedFile, converted_checkpoint, plan_files
 from sn_openmmlab.checkpoints.files.writing import check_output, write_checkpoint
 from sn_openmmlab.checkpoints.names import few
+from sn_openmmlab.checkpoints.plan_table import print_table
 from sn_openmmlab.checkpoints.plans.batch_norm import BatchNormPlan
-from sn_openmmlab.checkpoints.table import print_table
-from sn_openmmlab.checkpoints.verify import verify
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO
 from sn_openmmlab.runs.command_line import exit_with_sentence
 from sn_openmmlab.runs.config import read_config
 from sn_openmmlab.runs.fitting import fit_to_images
+from sn_openmmlab.runs.verify import verify
 
 CONFIGS = Path(__file__).resolve().parents[1] / 'configs'
 SEGMENTER = CONFIGS / 'segmentation/deeplab/deeplab_r50b-d8_sn_8xb2-100k_ade20k-450x450.py'

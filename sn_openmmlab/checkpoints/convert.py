@@ -11,7 +11,6 @@ from sn_openmmlab.checkpoints.files.provenance import provenance, recorded, reco
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
 from sn_openmmlab.checkpoints.files.weights import find_weights
 from sn_openmmlab.checkpoints.names import about
-from sn_openmmlab.checkpoints.plans.authors import keep_classifier, plan_backbone
 from sn_openmmlab.checkpoints.plans.batch_norm import (
     BATCH_NORM_LAYOUTS,
     BatchNormPlan,
@@ -21,6 +20,7 @@ from sn_openmmlab.checkpoints.plans.batch_norm import (
 from sn_openmmlab.checkpoints.plans.plan import Plan
 from sn_openmmlab.checkpoints.plans.resnet import SCOPES
 from sn_openmmlab.checkpoints.plans.segmenter import PREPROCESSING, plan_decoder, plan_encoder
+from sn_openmmlab.checkpoints.plans.sn_resnet import keep_classifier, plan_backbone
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO
 

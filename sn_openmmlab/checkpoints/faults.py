@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sn_openmmlab.checkpoints.fit import Fit
-from sn_openmmlab.checkpoints.loading import LoadedLayer
 from sn_openmmlab.checkpoints.names import few, shown
 from sn_openmmlab.checkpoints.plans.batch_norm import batch_norm_of, batch_norms
+from sn_openmmlab.checkpoints.trial_loading import LoadedLayer
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 Cause = Literal['authors', 'batch norm', 'prefix', 'part', 'other', 'other norm']

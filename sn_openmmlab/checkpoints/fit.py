@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 
 from torch import Tensor, nn
 
-from sn_openmmlab.checkpoints.loading import LoadedLayer, try_loading
 from sn_openmmlab.checkpoints.names import few, joined, shown
 from sn_openmmlab.checkpoints.plans.resnet import Shape
+from sn_openmmlab.checkpoints.trial_loading import LoadedLayer, try_loading
 from sn_openmmlab.layers.names import NORMS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from sn_openmmlab.checkpoints.files.fetching import fetch_checkpoint
 from sn_openmmlab.checkpoints.files.weights import find_weights
 from sn_openmmlab.checkpoints.names import few, few_misfits
-from sn_openmmlab.checkpoints.plans.authors import to_toolbox
 from sn_openmmlab.checkpoints.plans.batch_norm import fill_layers
 from sn_openmmlab.checkpoints.plans.layouts import bare, bare_names
 from sn_openmmlab.checkpoints.plans.plan import check_usable
 from sn_openmmlab.checkpoints.plans.resnet import SCOPES, Shape
+from sn_openmmlab.checkpoints.plans.sn_resnet import to_toolbox
 from sn_openmmlab.checkpoints.settings import TrainedSettings, advise_correction
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO

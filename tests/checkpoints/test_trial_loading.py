@@ -6,7 +6,7 @@ from mmengine.runner.checkpoint import load_state_dict
 from torch import Tensor, nn
 
 from sn_openmmlab.checkpoints.fit import Fit
-from sn_openmmlab.checkpoints.loading import left_by_own_code, try_loading
+from sn_openmmlab.checkpoints.trial_loading import left_by_own_code, try_loading
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 

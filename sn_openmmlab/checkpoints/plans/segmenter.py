@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from sn_openmmlab.checkpoints.names import few
-from sn_openmmlab.checkpoints.plans.authors import plan_backbone
 from sn_openmmlab.checkpoints.plans.layouts import bare, expanded
 from sn_openmmlab.checkpoints.plans.plan import Plan, make_plan
 from sn_openmmlab.checkpoints.plans.resnet import Shape, norm_shapes, resnet_shapes
+from sn_openmmlab.checkpoints.plans.sn_resnet import plan_backbone
 from sn_openmmlab.errors import UsageError
 
 # What its images have to be, in the words of the toolboxes' data_preprocessor.

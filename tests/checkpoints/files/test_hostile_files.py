@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
-from sn_openmmlab.checkpoints.plans.authors import to_toolbox
+from sn_openmmlab.checkpoints.plans.sn_resnet import to_toolbox
 from sn_openmmlab.errors import UsageError
 
 

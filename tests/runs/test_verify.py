@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from sn_openmmlab.checkpoints.files.weights import find_weights
-from sn_openmmlab.checkpoints.plans.authors import keep_classifier, plan_backbone, to_toolbox
-from sn_openmmlab.checkpoints.verify import verify
+from sn_openmmlab.checkpoints.plans.sn_resnet import keep_classifier, plan_backbone, to_toolbox
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.verify import verify
 
 pytest.importorskip('mmdet')
 

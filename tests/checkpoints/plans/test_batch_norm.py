@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sn_openmmlab.checkpoints.plans.authors import keep_classifier
 from sn_openmmlab.checkpoints.plans.batch_norm import fill_layers, has_batch_norm, plan_batch_norm
+from sn_openmmlab.checkpoints.plans.sn_resnet import keep_classifier
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
 from sn_openmmlab.checkpoints.files.weights import find_weights
-from sn_openmmlab.checkpoints.plans.authors import keep_classifier, plan_backbone, to_toolbox
+from sn_openmmlab.checkpoints.plans.sn_resnet import keep_classifier, plan_backbone, to_toolbox
 from sn_openmmlab.errors import UsageError
 
 # Layout file → its name, how a name in it starts and what the stages are called.
