@@ -158,3 +158,29 @@ def trained() -> Callable[[nn.Module], nn.Module]:
         return model
 
     return fill
+
+
+@pytest.fixture(scope='session')
+def build_net() -> Callable[[Callable[[int], nn.Module], str], nn.Module]:
+    """A function (norm, abbreviation) -> a net with the norm under each kind of name.
+
+    The toolboxes name a norm after its kind, or by its place in a sequence.
+    """
+
+    def build(norm: Callable[[int], nn.Module], name: str) -> nn.Module:
+        return nn.ModuleDict(
+            {
+                'conv1': nn.Conv2d(3, 4, 1),
+                f'{name}1': norm(4),
+                'layer': nn.ModuleDict({name: norm(4), 'convs': nn.Sequential(norm(4))}),
+            }
+        )
+
+    return build
+
+
+@pytest.fixture
+def bn_weights(build_net: Callable) -> dict[str, torch.Tensor]:
+    """The weights of that net with BatchNorm, each filled with another number."""
+    state = build_net(nn.BatchNorm2d, 'bn').state_dict()
+    return {name: torch.full_like(value, i) for i, (name, value) in enumerate(state.items())}

@@ -200,7 +200,7 @@ def test_deeper_network_does_not_start_a_shallower_one(tmp_path: Path) -> None:
     file = str(tmp_path / 'deep.pth')
     torch.save(build('ResNet-18', depth=34).state_dict(), file)
     network = build('ResNet-18', norm_cfg=SN, init_cfg=dict(type='SNPretrained', checkpoint=file))
-    with pytest.raises(UsageError, match=r'blocks that the module lacks, as layer1\.2\.conv1'):
+    with pytest.raises(UsageError, match=r'blocks that the module lacks, such as layer1\.2\.conv1'):
         network.init_weights()
 
 

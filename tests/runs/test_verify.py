@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from sn_openmmlab.checkpoints.files.weights import find_weights
-from sn_openmmlab.checkpoints.plans.sn_resnet import keep_classifier, plan_backbone, to_toolbox
+from sn_openmmlab.checkpoints.plans.classifier import keep_classifier
+from sn_openmmlab.checkpoints.plans.layouts import to_toolbox
+from sn_openmmlab.checkpoints.plans.sn_resnet import plan_sn_resnet
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.verify import verify
 
@@ -20,7 +22,7 @@ def check(tmp_path: Path) -> Callable[[dict], str]:
 
     def save_and_verify(state: dict) -> str:
         torch.save({'state_dict': state, 'meta': {}}, tmp_path / 'out.pth')
-        return verify(str(tmp_path / 'out.pth'), 'no_segmenter.py')
+        return verify(str(tmp_path / 'out.pth'), tmp_path / 'no_configs')
 
     return save_and_verify
 
@@ -37,7 +39,7 @@ def test_converted_backbone_fits(backbone: dict, check: Callable) -> None:
 
 def test_classifier_fits(outlined: Callable[[str], dict], check: Callable) -> None:
     plan = keep_classifier(
-        plan_backbone(outlined('resnet50_sn_segmentation_pretrained')['state_dict'])
+        plan_sn_resnet(outlined('resnet50_sn_segmentation_pretrained')['state_dict'])
     )
     assert check(plan.convert()) == 'a ResNet-50 with SN of in, ln, bn and its classifier'
 
@@ -65,11 +67,11 @@ FAULTS = {
     ),
     'repeated': (
         lambda s: s | {'conv1.weight': torch.ones(1).expand(64, 3, 7, 7)},
-        r'not dense tensors of floating point: conv1\.weight',
+        r'not dense floating-point tensors: conv1\.weight',
     ),
     'not converted': (
         lambda s: {f'module.{k}': v for k, v in s.items()},
-        r'it was not converted, for it has no layer1\.0\.sn1\.mean_weight',
+        r'it was not converted, since it has no layer1\.0\.sn1\.mean_weight',
     ),
     'nothing': (lambda s: {}, 'it holds no tensor by name'),
 }

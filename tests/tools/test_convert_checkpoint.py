@@ -191,7 +191,8 @@ def bad_files(folder: Path, good: bytes) -> dict[str, str]:
     (folder / 'html').write_text('<html>Quota exceeded</html>')
     (folder / 'folder').mkdir()
     return {
-        'code': 'system, which is neither a tensor nor what mmengine saves, and could run code.',
+        'code': 'system, which is neither a tensor nor something that MMEngine saves, and could '
+        'run code.',
         'list': 'holds no weights by name, but a list.',
         'text': 'it holds no tensor by name.',
         'empty': 'is not a checkpoint, or is damaged or cut short.',
@@ -237,7 +238,7 @@ def test_bad_outputs_are_one_sentence(small: Path, convert: Callable, tmp_path: 
         (tmp_path / 'link.pth', 'is read and would be overwritten: name another file to write.'),
         (tmp_path, 'is a folder: name the file to write in it.'),
         (f'{tmp_path}/new/', 'is a folder: name the file to write in it.'),
-        ('/dev/full', 'is not a regular file: name another one to write.'),
+        ('/dev/full', 'is not a regular file: name another file to write.'),
     ):
         assert convert(small, output) == (2, '', f'error: {output} {message}\n')
     assert small.read_bytes() == before
@@ -279,7 +280,7 @@ def test_ended_tool_leaves_what_was(
         signal.signal(number, lambda *_: pytest.fail('the signal is not taken'))
         ended, _, error = convert(source, tmp_path / output)
         assert (ended, error) == (code, '')
-    assert [path.name for path in tmp_path.iterdir()] == ['out.pth']
+    assert [path.name for path in tmp_path.rglob('*') if path.is_file()] == ['out.pth']
     assert (tmp_path / 'out.pth').read_bytes() == b'old'
 
 

@@ -89,9 +89,7 @@ def test_no_place_gives_anything_but_weights_by_name(
 
 @pytest.mark.parametrize('source', [None, 3, b'weights.pth', ['weights.pth'], {}])
 def test_what_names_nothing_is_one_sentence(source: Any) -> None:
-    with pytest.raises(
-        UsageError, match='must be the name of a file or an address, not '
-    ) as caught:
+    with pytest.raises(UsageError, match='must be the name of a file or a URL, not ') as caught:
         fetch_checkpoint(source)
     assert str(caught.value).endswith(f'{source!r}.')
 
@@ -100,7 +98,7 @@ def test_what_names_nothing_is_one_sentence(source: Any) -> None:
     ('source', 'reason'),
     [
         ('{address}/absent.pth', 'HTTPError: .*404'),
-        ('{address}/page.pth', 'was not loaded|cannot be had'),
+        ('{address}/page.pth', 'was not loaded|could not be loaded'),
         ('open-mmlab://absent', 'KeyError: .*absent'),
         ('absent.pth', 'there is no checkpoint file absent.pth'),
     ],

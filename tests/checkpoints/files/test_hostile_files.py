@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
-from sn_openmmlab.checkpoints.plans.sn_resnet import to_toolbox
+from sn_openmmlab.checkpoints.plans.layouts import to_toolbox
 from sn_openmmlab.errors import UsageError
 
 
@@ -103,5 +103,5 @@ def test_unreadable_file_is_said_to_be(tmp_path: Path, monkeypatch: pytest.Monke
         raise PermissionError(13, 'Permission denied')
 
     monkeypatch.setattr('builtins.open', forbid)
-    with pytest.raises(UsageError, match=r'secret\.pth may not be read: Permission denied\.'):
+    with pytest.raises(UsageError, match=r'secret\.pth cannot be read: Permission denied\.'):
         read_checkpoint(file)

@@ -38,8 +38,8 @@ def test_what_layers_recorded_goes_along_with_their_names() -> None:
 
 
 def test_weights_that_mmengine_passes_over_are_said() -> None:
-    with pytest.raises(UsageError, match=r"lie under 'net', where mmengine does not look: name"):
+    with pytest.raises(UsageError, match=r"lie under 'net', where MMEngine does not look: name"):
         weights_for_mmengine({'net': {'a.weight': torch.ones(2)}, 'epoch': 3})
-    with pytest.raises(UsageError, match=r'no weight in it starts with b\., as a\.weight show'):
+    with pytest.raises(UsageError, match=r'starts with b\.: their names are a\.weight\.'):
         weights_for_mmengine({'a.weight': torch.ones(2)}, 'b')
     assert weights_for_mmengine({}) == {}

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from sn_openmmlab.checkpoints.plans.batch_norm import plan_batch_norm
-from sn_openmmlab.checkpoints.plans.bn_resnet import bn_resnet_depth, is_resnet
+from sn_openmmlab.checkpoints.plans.resnet import is_bn_resnet, resnet_depth
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
@@ -54,15 +54,15 @@ def resnet18(build: Callable) -> dict[str, Tensor]:
 @pytest.mark.parametrize('network', NETWORKS, ids=lambda n: f'{n["type"]}-{n["depth"]}')
 def test_resnets_of_the_toolboxes_become_those_with_sn(network: dict, build: Callable) -> None:
     weights = zeros(build(**network))
-    assert is_resnet(weights)
-    assert bn_resnet_depth(weights) == network['depth']
+    assert is_bn_resnet(weights)
+    assert resnet_depth(weights) == network['depth']
     plan = plan_batch_norm({**weights, 'fc.weight': torch.zeros(1000, 8)})
     plan.check()
     expected = zeros(build(**network, norm_cfg=dict(type='SN')))
     converted = plan.convert()
     assert converted.keys() == expected.keys()
     assert all(value.shape == expected[name].shape for name, value in converted.items())
-    assert plan.layout == 'resnet-bn'
+    assert plan.layout.name == 'resnet-bn'
     assert plan.dropped == ['fc.weight']
 
 
@@ -88,7 +88,7 @@ def test_relatives_of_resnet_are_taken_as_they_are(relative: str, build: Callabl
     weights = zeros(build(**network))
     plan = plan_batch_norm(weights)
     plan.check()
-    assert plan.layout == 'bn'
+    assert plan.layout.name == 'bn'
     expected = zeros(build(**network, norm_cfg=dict(type='SN')))
     converted = plan.convert()
     assert converted.keys() == expected.keys()
@@ -147,7 +147,7 @@ def test_missing_stage_is_named(resnet18: dict) -> None:
 )
 def test_weight_too_many_is_named(name: str, resnet18: dict) -> None:
     resnet18[name] = torch.zeros(8, 8, 3, 3)
-    with pytest.raises(UsageError, match=f'but has besides {name}'):
+    with pytest.raises(UsageError, match=f'but also has {name}'):
         plan_batch_norm(resnet18).check()
 
 
@@ -195,5 +195,5 @@ def test_network_that_begins_as_a_resnet_is_none(build: Callable) -> None:
     plan.check()
     with_sn = build('mmseg.HRNet', extra=extra, norm_cfg=dict(type='SN'))
     assert plan.convert().keys() == with_sn.state_dict().keys()
-    assert plan.layout == 'bn'
+    assert plan.layout.name == 'bn'
     assert any(isinstance(layer, SwitchNorm) for layer in with_sn.modules())

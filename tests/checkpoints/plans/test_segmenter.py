@@ -144,11 +144,11 @@ DECODERS = {
     ),
     'more': (
         lambda w: w | {'ppm.0.1.weight': torch.ones(512, 2048, 1, 1)},
-        r'has besides ppm\.0\.1\.weight\.',
+        r'also has ppm\.0\.1\.weight\.',
     ),
     'a backbone': (
         lambda w: {'conv1.weight': torch.ones(64, 3, 7, 7)},
-        r'lacks decode_head\.convs\.0\.conv\.weight, .* and has besides conv1\.weight\.',
+        r'lacks decode_head\.convs\.0\.conv\.weight, .* and also has conv1\.weight\.',
     ),
     'flat γ': (
         lambda w: w | {'cbr.1.weight': torch.ones(512)},
