@@ -1,6 +1,7 @@
-"""Whether a converted checkpoint fits is told by the model, and what does not is named."""
+"""A converted checkpoint is loaded into its model, and what does not fit is named."""
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -27,13 +28,16 @@ def check(tmp_path: Path) -> Callable[[dict], str]:
     return save_and_verify
 
 
-@pytest.fixture(scope='session')
-def backbone(outlined: Callable[[str], dict]) -> dict:
-    """A converted one; tests take copies of the dict."""
-    return to_toolbox(find_weights(outlined('resnet50_sn_8x1')))
+@pytest.fixture(scope='module')
+def narrow() -> dict:
+    """The weights of a narrow ResNet-50; tests take copies of the dict."""
+    resnet = import_module('mmdet.models').ResNet
+    norm = dict(type='SN', scopes=('in', 'ln'))
+    return resnet(depth=50, base_channels=8, stem_channels=8, norm_cfg=norm).state_dict()
 
 
-def test_converted_backbone_fits(backbone: dict, check: Callable) -> None:
+def test_converted_backbone_fits(outlined: Callable[[str], dict], check: Callable) -> None:
+    backbone = to_toolbox(find_weights(outlined('resnet50_sn_8x1')))
     assert check(backbone) == 'a ResNet-50 with SN of in, ln'
 
 
@@ -62,11 +66,11 @@ FAULTS = {
         r'missing layer1\.0\.sn1\.bias; unexpected layer1\.0\.bn1\.bias\.',
     ),
     'shape': (
-        lambda s: s | {'sn1.weight': torch.ones(1, 64, 1, 1)},
-        r'has the shape \(1, 64, 1, 1\), not \(64,\), of sn1\.weight\.',
+        lambda s: s | {'sn1.weight': torch.ones(1, 8, 1, 1)},
+        r'has the shape \(1, 8, 1, 1\), not \(8,\), of sn1\.weight\.',
     ),
     'repeated': (
-        lambda s: s | {'conv1.weight': torch.ones(1).expand(64, 3, 7, 7)},
+        lambda s: s | {'conv1.weight': torch.ones(1).expand(8, 3, 7, 7)},
         r'not dense floating-point tensors: conv1\.weight',
     ),
     'not converted': (
@@ -78,8 +82,8 @@ FAULTS = {
 
 
 @pytest.mark.parametrize('fault', FAULTS)
-def test_what_does_not_fit_is_named(fault: str, backbone: dict, check: Callable) -> None:
+def test_what_does_not_fit_is_named(fault: str, narrow: dict, check: Callable) -> None:
     spoil, message = FAULTS[fault]
     with pytest.raises(UsageError, match=message) as caught:
-        check(spoil(dict(backbone)))
+        check(spoil(dict(narrow)))
     assert 'out.pth: it ' in str(caught.value) or 'out.pth: these ' in str(caught.value)

@@ -1,4 +1,4 @@
-"""Released layouts become the toolboxes' ResNet, and what does not fit is named."""
+"""Released layouts become the toolboxes' ResNet, and weights that do not fit are named."""
 
 import copy
 import io
@@ -27,7 +27,7 @@ LAYOUTS = {
     'resnet50_sn_detectron_c4': ('detection-c4', 'Conv_Body.', 'res2'),
 }
 SCOPES = {2: ('in', 'ln'), 3: ('in', 'ln', 'bn')}
-# A second stage of the toolboxes and what a Detectron calls it.
+# A name in the toolboxes and in Detectron.
 SOME_NAMES = {
     'conv1.weight': 'res1.conv1.weight',
     'sn1.mean_weight': 'res1.sn1.mean_weight',
@@ -53,13 +53,18 @@ def toolbox_shapes() -> Callable[[int, int], dict[str, tuple]]:
     return shapes
 
 
-@pytest.fixture
-def weights(outlined: Callable[[str], dict]) -> dict[str, Tensor]:
-    """The weights of the smallest layout by bare names, and without a classifier."""
+@pytest.fixture(scope='module')
+def bare_weights(outlined: Callable[[str], dict]) -> dict[str, Tensor]:
     state = outlined('resnet50_sn_8x1')['state_dict']
     return {
         name.removeprefix('module.'): weight for name, weight in state.items() if '.fc.' not in name
     }
+
+
+@pytest.fixture
+def weights(bare_weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of the smallest layout by bare names, without a classifier, to be changed."""
+    return dict(bare_weights)
 
 
 def shapes_of(state: Mapping[str, Tensor]) -> dict[str, tuple]:
