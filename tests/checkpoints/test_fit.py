@@ -9,7 +9,7 @@ from sn_openmmlab.checkpoints.fit import Fit
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 
-def test_what_is_missing_unfit_and_unexpected_is_what_mmengine_says(
+def test_names_are_those_that_mmengine_logs(
     log: pytest.LogCaptureFixture,
 ) -> None:
     source = nn.ModuleDict({'a': nn.Linear(2, 3), 'b': nn.Conv2d(3, 4, 1), 'c': nn.Linear(1, 1)})

@@ -1,4 +1,4 @@
-"""What the page on the authors' checkpoints names is there and works."""
+"""The files, layouts and commands on the page about the authors' checkpoints exist."""
 
 import re
 from pathlib import Path

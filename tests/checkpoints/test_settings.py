@@ -48,7 +48,7 @@ def test_config_without_sn_allows_every_setting(text: object) -> None:
     check(text, scopes=OTHER, correction=1)
 
 
-def test_what_a_layer_recorded_counts_more_than_the_config() -> None:
+def test_records_of_the_layers_go_before_the_config() -> None:
     net = nn.ModuleDict({'a': SwitchNorm(4, scopes=OTHER), 'b': SwitchNorm(4, correction=1)})
     state = net.state_dict()
     trained = TrainedSettings(
@@ -59,7 +59,7 @@ def test_what_a_layer_recorded_counts_more_than_the_config() -> None:
         trained.check({'b': SwitchNorm(4)})
 
 
-def test_note_of_the_converter_tells_the_scopes_alone() -> None:
+def test_note_of_the_converter_tells_only_the_scopes() -> None:
     state = plain(nn.ModuleDict({'a': SwitchNorm(4)}))
     meta = dict(converter='sn_openmmlab', layout='detection-fpn', scopes=['in', 'ln', 'bn'])
     trained = TrainedSettings({'state_dict': state, 'meta': meta}, state)
@@ -83,7 +83,7 @@ def test_files_of_the_authors_are_known_by_their_converter(meta: dict, of_author
     assert TrainedSettings({'meta': meta}, {}).of_authors == of_authors
 
 
-def test_number_is_held_to_where_nothing_else_is_known() -> None:
+def test_number_of_scopes_is_checked_if_nothing_else_is_known() -> None:
     state = {'a.mean_weight': torch.ones(2)}
     trained = TrainedSettings({'state_dict': state}, state)
     trained.check({'a': SwitchNorm(4, scopes=('ln', 'bn')), 'renamed': SwitchNorm(4)})
@@ -91,7 +91,7 @@ def test_number_is_held_to_where_nothing_else_is_known() -> None:
         trained.check({'a': SwitchNorm(4)})
 
 
-def test_correction_of_the_authors_is_advised_where_it_is_not_set() -> None:
+def test_missing_correction_of_the_authors_is_advised() -> None:
     assert advise_correction({'a': SwitchNorm(4, correction=1)}) is None
     layers = {'a': SwitchNorm(4, correction=1), 'b': SwitchNorm(4)}
     assert '1 SN layers that get them have correction=0, such as b: ' in advise_correction(layers)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 @pytest.fixture(scope='module')
 def weights() -> dict[str, Tensor]:
-    """Of a narrow ResNet-18 classifier."""
+    """The weights of a narrow ResNet-18 classifier."""
     model = pytest.importorskip('mmdet.models').ResNet(depth=18, base_channels=8)
     state = {
         name: torch.rand_like(value.float()) + 0.5 for name, value in model.state_dict().items()
@@ -87,7 +87,7 @@ def test_every_plain_resnet_is_verified(
     assert 'fits a ResNet-18' in out
 
 
-def test_no_plain_resnet_is_said_to_have_no_known_model(
+def test_model_of_other_networks_is_said_to_be_unknown(
     convert: Callable, sentence: Callable, tmp_path: Path
 ) -> None:
     models = pytest.importorskip('mmdet.models')
@@ -120,7 +120,7 @@ def test_dry_run_shows_what_is_new_and_writes_nothing(
     assert not (tmp_path / 'sn.pth').exists()
 
 
-def test_network_that_is_no_resnet_is_converted(convert: Callable, tmp_path: Path) -> None:
+def test_other_network_is_converted(convert: Callable, tmp_path: Path) -> None:
     net = nn.ModuleDict({'conv': nn.Conv2d(3, 4, 1), 'bn': nn.BatchNorm2d(4)})
     torch.save(net.state_dict(), tmp_path / 'bn.pth')
     code, out, _ = convert(tmp_path / 'bn.pth', tmp_path / 'sn.pth')

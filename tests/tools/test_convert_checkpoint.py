@@ -1,4 +1,4 @@
-"""tools/convert_checkpoint.py converts, shows, verifies, and says what is wrong in one sentence."""
+"""tools/convert_checkpoint.py converts, shows and verifies, and reports faults in one sentence."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ from sn_openmmlab import __version__
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """A file that is read and then refused, which takes no time."""
+    """A small file that is read and then refused."""
     file = tmp_path / 'small.pth'
     torch.save({'conv1.weight': torch.ones(1)}, file)
     return file
@@ -58,7 +58,7 @@ def test_backbone_is_converted_and_verified(
 def test_one_file_serves_backbone_and_c4_head(
     outlined_file: Callable[[str], Path], convert: Callable, tmp_path: Path
 ) -> None:
-    """As in the C4 configs: three stages in the backbone, the fourth in the head's ResLayer."""
+    """The C4 configs have three stages in the backbone, and the fourth in the head."""
     models = pytest.importorskip('mmdet.registry').MODELS
     assert convert(outlined_file('resnet50_sn_detectron_c4'), tmp_path / 'out.pth')[0] == 0
     theirs = torch.load(outlined_file('resnet50_sn_detectron_c4'), weights_only=True)['model']
@@ -184,7 +184,7 @@ class Touch:
 
 
 def bad_files(folder: Path, good: bytes) -> dict[str, str]:
-    """Write files that cannot be converted; returns what is said of each."""
+    """Write files that cannot be converted, and return name → message."""
     torch.save(
         {'state_dict': {'conv1.weight': torch.ones(1)}, 'x': Touch(folder / 'ran')}, folder / 'code'
     )
@@ -231,7 +231,7 @@ def test_bad_files_are_one_sentence(
     assert {path.name for path in tmp_path.iterdir()} == {'bad', 'small.pth', 'out.pth'}
     assert not (folder / 'ran').exists()
     torch.load(folder / 'code', weights_only=False)
-    assert (folder / 'ran').exists(), 'the file would not run code where it is trusted'
+    assert (folder / 'ran').exists(), 'the file would run no code even if it were trusted'
 
 
 def test_bad_outputs_are_one_sentence(small: Path, convert: Callable, tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_ended_tool_leaves_what_was(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The signal comes while the file is written, and again while the unfinished one is removed."""
+    """The signal comes while the file is written, and again during the clean-up."""
     source, number, unlink = outlined_file('resnet50_sn_8x1'), getattr(signal, name), os.unlink
 
     def unlink_late(path: str) -> None:
@@ -280,8 +280,8 @@ def test_ended_tool_leaves_what_was(
     monkeypatch.setattr(os, 'unlink', unlink_late)
     (tmp_path / 'out.pth').write_bytes(b'old')
     for output in ('out.pth', 'new/out.pth'):
-        # Not to end the tests where the tool does not take it, nor to ignore it as they may.
-        signal.signal(number, lambda *_: pytest.fail('the signal is not taken'))
+        # Otherwise the signal could end the tests, or be ignored.
+        signal.signal(number, lambda *_: pytest.fail('the signal was not handled'))
         ended, _, error = convert(source, tmp_path / output)
         assert (ended, error) == (code, '')
     assert [path.name for path in tmp_path.rglob('*') if path.is_file()] == ['out.pth']
@@ -294,7 +294,7 @@ def test_ignored_signal_stays_ignored(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As by nohup."""
+    """This is what nohup does."""
     monkeypatch.setattr(os, 'fsync', lambda _: signal.raise_signal(signal.SIGHUP))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     assert convert(outlined_file('resnet50_sn_8x1'), tmp_path / 'out.pth')[0] == 0

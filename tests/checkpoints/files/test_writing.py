@@ -19,7 +19,7 @@ NEW = {'state_dict': {'layer.weight': torch.arange(3.0)}}
 
 @pytest.fixture(params=['new', 'old'])
 def output(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A file to write; where it is there already it says so."""
+    """A file to write, which may already exist."""
     file = tmp_path / 'folder' / 'out.pth'
     file.parent.mkdir()
     if request.param == 'old':
@@ -55,7 +55,7 @@ def test_permissions_of_a_replaced_file_stay(mode: int, tmp_path: Path) -> None:
     assert torch.load(file, weights_only=True)['state_dict']['layer.weight'].shape == (3,)
 
 
-def test_permissions_stay_before_there_is_anything_to_read(
+def test_permissions_are_set_before_there_is_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / 'out.pth'
@@ -117,7 +117,7 @@ def test_folder_that_may_not_be_written(output: Path, unprivileged: None) -> Non
 
 @pytest.fixture
 def unprivileged(tmp_path: Path) -> Iterator[None]:
-    """Nothing in the folders of this test may be written, not by root either."""
+    """The folders of this test are read-only, even for root."""
     folders = [tmp_path, *(path for path in tmp_path.iterdir() if path.is_dir())]
     for folder in folders:
         folder.chmod(0o555)
@@ -132,7 +132,7 @@ def unprivileged(tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def full_disk() -> Iterator[None]:
-    """The limit on the size of files stands for a disk that gets full while it is written."""
+    """A limit on the size of files, which acts like a disk that gets full."""
     resource = pytest.importorskip('resource')
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -174,7 +174,7 @@ def test_input_is_no_output(tmp_path: Path) -> None:
             check_output(tmp_path / name, [tmp_path / 'other.pth', file])
 
 
-def test_unfit_outputs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_outputs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_output(tmp_path / 'new/out.pth', [tmp_path / 'in.pth'])
     with pytest.raises(UsageError, match='is a folder: name the file'):
         check_output(tmp_path, [])

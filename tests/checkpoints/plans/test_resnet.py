@@ -1,4 +1,4 @@
-"""ResNets with BatchNorm of the toolboxes are known whole, and what is wrong with one is named."""
+"""The weights of the toolboxes' ResNets are known, and faults in a file are named."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ NETWORKS = [
 
 @pytest.fixture(scope='module')
 def build() -> Callable[..., nn.Module]:
-    """A function that builds a network without memory, of a toolbox's name and settings."""
+    """A function (type, **settings) -> a network of a toolbox, which takes no memory."""
     models = {
         'mmdet': pytest.importorskip('mmdet.models'),
         'mmseg': pytest.importorskip('mmseg.models'),
@@ -40,7 +40,7 @@ def build() -> Callable[..., nn.Module]:
 
 
 def zeros(model: nn.Module) -> dict[str, Tensor]:
-    """Weights of the shapes of a model that has no memory."""
+    """Return zeros for the weights of a model that takes no memory."""
     return {name: torch.zeros(value.shape) for name, value in model.state_dict().items()}
 
 
@@ -83,7 +83,7 @@ RELATIVES = {
 
 
 @pytest.mark.parametrize('relative', RELATIVES)
-def test_relatives_of_resnet_are_taken_as_they_are(relative: str, build: Callable) -> None:
+def test_networks_like_resnet_keep_their_shapes(relative: str, build: Callable) -> None:
     network = RELATIVES[relative]
     weights = zeros(build(**network))
     plan = plan_batch_norm(weights)
@@ -111,7 +111,7 @@ def test_resnet_may_end_early(stages: int, build: Callable) -> None:
     assert plan.convert().keys() == with_sn.state_dict().keys()
 
 
-def test_file_of_before_the_counters_is_known(resnet18: dict) -> None:
+def test_file_without_counters_is_known(resnet18: dict) -> None:
     old = {name: value for name, value in resnet18.items() if 'num_batches' not in name}
     plan = plan_batch_norm(old)
     plan.check()
@@ -145,7 +145,7 @@ def test_missing_stage_is_named(resnet18: dict) -> None:
 @pytest.mark.parametrize(
     'name', ['layer2.2.conv1.weight', 'layer1.0.bn3.bias', 'layer1.0.conv1.bias', 'neck.weight']
 )
-def test_weight_too_many_is_named(name: str, resnet18: dict) -> None:
+def test_unknown_weight_is_named(name: str, resnet18: dict) -> None:
     resnet18[name] = torch.zeros(8, 8, 3, 3)
     with pytest.raises(UsageError, match=f'but also has {name}'):
         plan_batch_norm(resnet18).check()
@@ -170,15 +170,15 @@ def test_weight_of_another_shape_is_named(
     assert f'the shape {shape}, not {expected}, of {name}' in str(caught.value)
 
 
-def test_pre_activation_resnet_does_not_pass(resnet18: dict) -> None:
-    """There a norm has the channels that go into its convolution."""
+def test_pre_activation_resnet_is_refused(resnet18: dict) -> None:
+    """Its norms have the channels that go into their convolutions."""
     for part in ('weight', 'bias', 'running_mean', 'running_var'):
         resnet18[f'layer2.0.bn1.{part}'] = torch.zeros(8)
     with pytest.raises(UsageError, match=r'the shape \(8,\), not \(16,\), of layer2\.0\.bn1'):
         plan_batch_norm(resnet18).check()
 
 
-def test_network_that_begins_as_a_resnet_is_none(build: Callable) -> None:
+def test_network_that_begins_like_a_resnet_is_none(build: Callable) -> None:
     channels = [(8,), (8, 16), (8, 16, 32), (8, 16, 32, 64)]
     extra = {
         f'stage{i + 1}': dict(

@@ -275,16 +275,3 @@ def test_what_does_not_fit_is_named(fault: str, weights: dict[str, Tensor]) -> N
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 500
     assert str(caught.value).endswith('.')
-
-
-@pytest.mark.parametrize('part', ['RPN', 'Box_Head', 'Mask_Head', 'Box_Outs', 'Keypoint_Head'])
-def test_released_detectors_are_refused(part: str, outlined: Callable[[str], dict]) -> None:
-    checkpoint = outlined('resnet50_sn_detectron_fpn')
-    checkpoint['model'][f'{part}.fc1.weight'] = torch.ones(4, 4)
-    with pytest.raises(UsageError, match=f'a detector .*, as {part}.fc1.weight show'):
-        to_toolbox(find_weights(checkpoint))
-
-
-def test_decoder_alone_is_refused(outlined: Callable[[str], dict]) -> None:
-    with pytest.raises(UsageError, match='give ENCODER DECODER OUT'):
-        to_toolbox(find_weights(outlined('ade20k_decoder')))
