@@ -1,4 +1,4 @@
-"""Turn checkpoints into ones with SN for the toolboxes, or look whether one fits its model.
+"""Convert a checkpoint to one with SN for the toolboxes, or check that it fits its model.
 
 python tools/convert_checkpoint.py IN OUT
 python tools/convert_checkpoint.py ENCODER DECODER OUT
@@ -17,28 +17,33 @@ import _sleeping_threads  # noqa: F401
 from sn_openmmlab.checkpoints.convert import PlannedFile, converted_checkpoint, plan_files
 from sn_openmmlab.checkpoints.files.writing import check_output, write_checkpoint
 from sn_openmmlab.checkpoints.names import few
+from sn_openmmlab.checkpoints.plan_table import print_table
 from sn_openmmlab.checkpoints.plans.batch_norm import BatchNormPlan
-from sn_openmmlab.checkpoints.table import print_table
-from sn_openmmlab.checkpoints.verify import verify
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.convert.from_batch_norm import BATCH_RATIO
 from sn_openmmlab.runs.command_line import exit_with_sentence
 from sn_openmmlab.runs.config import read_config
 from sn_openmmlab.runs.fitting import fit_to_images
+from sn_openmmlab.runs.verify import verify
 
 CONFIGS = Path(__file__).resolve().parents[1] / 'configs'
-SEGMENTER = CONFIGS / 'segmentation/deeplab/deeplab_r50b-d8_sn_8xb2-100k_ade20k-450x450.py'
 
-# Of these Windows has no SIGHUP.
+# Windows has no SIGHUP.
 _ENDING = [ending for ending in signal.Signals if ending.name in ('SIGINT', 'SIGTERM', 'SIGHUP')]
 
 
 def main() -> None:
-    args = _read_arguments()
+    parser = _parser()
+    args = parser.parse_args()
+    _check_arguments(parser, args)
     if args.verify:
-        title = verify(args.verify, SEGMENTER)
+        title = verify(args.verify, CONFIGS)
         print(f'{args.verify} fits {title}: no key is missing, none is unexpected.')
-        return
+    else:
+        _convert(args)
+
+
+def _convert(args: argparse.Namespace) -> None:
     *inputs, output = args.files
     check_output(output, inputs)
     planned = plan_files(inputs, args.keep_classifier, args.batch_ratio)
@@ -56,7 +61,7 @@ def main() -> None:
     _report(planned, checkpoint, output)
 
 
-def _read_arguments() -> argparse.Namespace:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__.split('\n')[0],
         usage='%(prog)s [--dry-run] [--keep-classifier] [--batch-ratio RATIO]\n'
@@ -69,40 +74,45 @@ def _read_arguments() -> argparse.Namespace:
         nargs='*',
         type=os.path.expanduser,
         metavar='FILE',
-        help="one of the authors' ImageNet checkpoints, or of a network with BatchNorm, or the "
-        'encoder and the decoder of their ADE20K segmenter; then the file to write',
+        help='an ImageNet checkpoint of the authors, a network with BatchNorm, or the encoder and '
+        "the decoder of the authors' ADE20K segmenter; then the file to write",
     )
     parser.add_argument(
-        '--dry-run', action='store_true', help='show what becomes of each weight, write nothing'
+        '--dry-run', action='store_true', help='show what each weight becomes, and write nothing'
     )
     parser.add_argument(
         '--keep-classifier',
         action='store_true',
-        help='write backbone.* and head.fc.*, as MMPretrain names them',
+        help='keep the classifier, and use the names of MMPretrain: backbone.* and head.fc.*',
     )
     parser.add_argument(
         '--batch-ratio',
         type=float,
         metavar='RATIO',
-        help=f'from BatchNorm, the importance ratio at which bn starts, above 0 and at most 1 '
-        f'({BATCH_RATIO})',
+        help=f'for a file with BatchNorm: the importance ratio at which bn starts, above 0 and at '
+        f'most 1 (default: {BATCH_RATIO})',
     )
     parser.add_argument(
         '--fit-to',
         type=os.path.expanduser,
         metavar='FOLDER',
-        help='from BatchNorm, fit the SN layers to what BatchNorm gives on the images of a folder',
+        help='for a file with BatchNorm: fit the SN layers to the output of BatchNorm on the '
+        'images in this folder',
     )
     parser.add_argument(
-        '--config', metavar='CONFIG', help='of the model that OUT is for, which --fit-to runs'
+        '--config', metavar='CONFIG', help='the config that OUT is for; --fit-to runs its backbone'
     )
     parser.add_argument(
         '--verify',
         type=os.path.expanduser,
         metavar='FILE',
-        help='load a converted file into its model',
+        help='check that a converted file fits its model',
     )
-    args = parser.parse_args()
+    return parser
+
+
+def _check_arguments(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Exit with a message unless the arguments fit together."""
     settings = (args.files, args.dry_run, args.keep_classifier, args.fit_to)
     alone = not any(settings) and args.batch_ratio is None
     if bool(args.fit_to) != bool(args.config):
@@ -118,8 +128,7 @@ def _read_arguments() -> argparse.Namespace:
     if args.keep_classifier and len(args.files) == 3:
         parser.error('--keep-classifier is for one file: a segmenter has no classifier.')
     if args.batch_ratio is not None and len(args.files) == 3:
-        parser.error('--batch-ratio is for one file, with BatchNorm.')
-    return args
+        parser.error('--batch-ratio is for one file with BatchNorm: leave it out.')
 
 
 def _fit(checkpoint: dict, planned: list[PlannedFile], args: argparse.Namespace) -> None:
@@ -137,27 +146,27 @@ def _report(planned: list[PlannedFile], checkpoint: dict, output: str) -> None:
     if dropped:
         print(f'Dropped {few(dropped)}, which a backbone does not have.')
     if 'batch_ratio' in checkpoint['meta']:
-        print(f'In its SN layers bn starts at a ratio of {checkpoint["meta"]["batch_ratio"]:g}.')
+        print(f'In its SN layers, bn starts at a ratio of {checkpoint["meta"]["batch_ratio"]:g}.')
     print(f'Wrote {len(checkpoint["state_dict"])} weights to {output}.')
 
 
 def _leave(number: int, _: object) -> NoReturn:
-    # A closed terminal signals more than once; the cleaning must not be cut short.
+    # A closed terminal signals more than once, which must not interrupt the clean-up.
     for ending in _ENDING:
         signal.signal(ending, lambda *_: None)
     sys.exit(128 + number)
 
 
 if __name__ == '__main__':
-    # Without this, a run that is ended would leave its unfinished file behind, or a traceback.
+    # Otherwise a run that is ended would leave an unfinished file or a traceback.
     for ending in _ENDING:
-        # `nohup` ignores one.
+        # Such as SIGHUP under `nohup`.
         if signal.getsignal(ending) is not signal.SIG_IGN:
             signal.signal(ending, _leave)
-    # A name of a file may be any bytes.
+    # The name of a file may be any bytes.
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors='backslashreplace')
-    # Without this, `| head` would end it with a traceback. There is no such signal on Windows.
+    # Otherwise `| head` would end it with a traceback. Windows has no such signal.
     if hasattr(signal, 'SIGPIPE'):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     exit_with_sentence(main)

@@ -1,1 +1,1 @@
-"""Turning checkpoints into ones with SN, in files or while loading, and holding them to models."""
+"""Converting checkpoints to SN, in files or while loading, and comparing them with models."""

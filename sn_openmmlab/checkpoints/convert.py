@@ -1,4 +1,4 @@
-"""From the authors' files, or one with BatchNorm, to one checkpoint for the toolboxes."""
+"""From the authors' files, or a file with BatchNorm, to one checkpoint for the toolboxes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,34 +7,37 @@ from typing import Any
 
 from torch import Tensor
 
-from sn_openmmlab.checkpoints.files.provenance import provenance, recorded, recorded_scopes
+from sn_openmmlab.checkpoints.files.provenance import provenance, recorded_scopes
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
 from sn_openmmlab.checkpoints.files.weights import find_weights
 from sn_openmmlab.checkpoints.names import about
-from sn_openmmlab.checkpoints.plans.authors import keep_classifier, plan_backbone
-from sn_openmmlab.checkpoints.plans.batch_norm import (
-    BATCH_NORM_LAYOUTS,
-    BatchNormPlan,
-    has_batch_norm,
-    plan_batch_norm,
-)
+from sn_openmmlab.checkpoints.norm_names import has_batch_norm
+from sn_openmmlab.checkpoints.plans.batch_norm import BatchNormPlan, plan_batch_norm
+from sn_openmmlab.checkpoints.plans.classifier import keep_classifier
+from sn_openmmlab.checkpoints.plans.layouts import plan_weights, recorded_layout
+from sn_openmmlab.checkpoints.plans.norm_shapes import SCOPES
 from sn_openmmlab.checkpoints.plans.plan import Plan
-from sn_openmmlab.checkpoints.plans.resnet import SCOPES
 from sn_openmmlab.checkpoints.plans.segmenter import PREPROCESSING, plan_decoder, plan_encoder
+from sn_openmmlab.checkpoints.plans.sn_resnet_names import TOOLBOX
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.layers.convert.from_batch_norm import BATCH_RATIO
 
 
 @dataclass(frozen=True)
 class PlannedFile:
-    """A file that was read, what becomes of its weights, and the scopes of its λ, where known."""
+    """A file that was read, and the plan of its conversion.
+
+    Attributes:
+        path: The file.
+        plan: What becomes of its weights.
+        scopes: The scopes of its λ in their order, or None if they are not known.
+    """
 
     path: str
     plan: Plan
     scopes: Sequence[str] | None
 
     def check(self) -> None:
-        """Raise UsageError, which names file and weights, unless everything fits."""
+        """Raise UsageError, which names the file and the weights, unless everything fits."""
         with about(self.path):
             self.plan.check()
 
@@ -42,16 +45,17 @@ class PlannedFile:
 def plan_files(
     files: Sequence[str], classifier: bool = False, batch_ratio: float | None = None
 ) -> list[PlannedFile]:
-    """Read a backbone, or the encoder and the decoder of a segmenter, and plan the conversion.
+    """Read a network, or the encoder and the decoder of a segmenter, and plan the conversion.
 
     Args:
-        files: one or two, in that order.
-        classifier: whether to keep that of the one.
-        batch_ratio: of the one, which has BatchNorm then; None where it may have, for the usual.
+        files: One file, or encoder and decoder.
+        classifier: Whether to keep the classifier of the one file.
+        batch_ratio: The importance ratio at which `'bn'` starts, for a file with BatchNorm. If
+            None, the usual one.
 
     Raises:
-        UsageError: a file cannot be read, or its layout is not known, or it was converted from
-            BatchNorm before; there is a ratio for a file without BatchNorm.
+        UsageError: A file cannot be read, has no known layout, or was converted from BatchNorm
+            before; or there is a ratio for a file without BatchNorm.
     """
     planners = [partial(_plan_network, classifier=classifier, batch_ratio=batch_ratio)]
     if len(files) == 2:
@@ -60,8 +64,9 @@ def plan_files(
     for path, plan in zip(files, planners, strict=True):
         checkpoint = read_checkpoint(path)
         with about(path):
-            if recorded(checkpoint, 'layout') in BATCH_NORM_LAYOUTS:
-                raise UsageError('it was converted from BatchNorm already: use it as it is.')
+            layout = recorded_layout(checkpoint)
+            if layout and layout.from_batch_norm:
+                raise UsageError('it was already converted from BatchNorm: use it as it is.')
             made = plan(find_weights(checkpoint))
         planned.append(PlannedFile(path, made, _scopes(made, recorded_scopes(checkpoint))))
     return planned
@@ -71,12 +76,12 @@ def converted_checkpoint(planned: Sequence[PlannedFile]) -> dict[str, Any]:
     """Carry out the plans, and return the checkpoint to save.
 
     Raises:
-        UsageError: weights are missing, left over or of another shape.
+        UsageError: Weights are missing, left over or of another shape.
     """
     for file in planned:
         file.check()
     last = planned[-1]
-    meta = provenance([file.path for file in planned], last.plan.layout, last.scopes)
+    meta = provenance([file.path for file in planned], last.plan.layout.name, last.scopes)
     if isinstance(planned[0].plan, BatchNormPlan):
         meta['batch_ratio'] = planned[0].plan.batch_ratio
     if len(planned) == 2:
@@ -85,21 +90,23 @@ def converted_checkpoint(planned: Sequence[PlannedFile]) -> dict[str, Any]:
     return {'state_dict': state, 'meta': meta}
 
 
-def _scopes(plan: Plan, known: Sequence[str] | None) -> Sequence[str] | None:
-    """The order of the authors and of what comes from BatchNorm; others are what they say."""
-    if isinstance(plan, BatchNormPlan):
+def _scopes(plan: Plan, recorded: Sequence[str] | None) -> Sequence[str] | None:
+    """Return the scopes of λ: the authors' order, and ours for BatchNorm; else what is recorded."""
+    if plan.layout.from_batch_norm:
         return SCOPES[3]
+    if plan.layout == TOOLBOX:
+        return recorded
     controls = [shape for name, shape in plan.expected.items() if name.endswith('.mean_weight')]
-    return known if plan.layout == 'toolbox' else SCOPES[controls[0][0]]
+    return SCOPES[controls[0][0]]
 
 
 def _plan_network(
     weights: Mapping[str, Tensor], classifier: bool, batch_ratio: float | None
 ) -> Plan:
-    if has_batch_norm(weights):
-        plan = plan_batch_norm(weights, BATCH_RATIO if batch_ratio is None else batch_ratio)
-    elif batch_ratio is None:
-        plan = plan_backbone(weights)
+    if batch_ratio is None:
+        plan = plan_weights(weights)
+    elif has_batch_norm(weights):
+        plan = plan_batch_norm(weights, batch_ratio)
     else:
         raise UsageError('it has no BatchNorm to give a ratio to: leave out --batch-ratio.')
     return keep_classifier(plan) if classifier else plan

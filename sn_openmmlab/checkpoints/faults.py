@@ -1,4 +1,4 @@
-"""Why the weights of a checkpoint do not fill the SN layers of a model."""
+"""Why a checkpoint does not fill the SN layers of a model."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -6,25 +6,30 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sn_openmmlab.checkpoints.fit import Fit
-from sn_openmmlab.checkpoints.loading import LoadedLayer
 from sn_openmmlab.checkpoints.names import few, shown
-from sn_openmmlab.checkpoints.plans.batch_norm import batch_norm_of, batch_norms
+from sn_openmmlab.checkpoints.norm_names import as_sn, batch_norm_of, batch_norms
+from sn_openmmlab.checkpoints.trial_loading import LoadedLayer
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
+_OTHER_NORMS = 'bn|gn|in|ln'
 Cause = Literal['authors', 'batch norm', 'prefix', 'part', 'other', 'other norm']
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Why weights may not be loaded.
+    """Why weights must not be loaded.
 
     Attributes:
-        cause: ``'authors'``: they have the authors' layout; ``'batch norm'``: BatchNorm is in the
-            place of SN; ``'prefix'``: they fit without it; ``'part'``: they are those of a part;
-            ``'other'``: they are of another network; ``'other norm'``: SN is in the place of
-            another norm.
-        reason: a clause about the file, which it calls "it".
-        place: the prefix, or the part that they are of.
+        cause: The kind of fault:
+
+            - `'authors'`: the weights have the authors' layout;
+            - `'batch norm'`: the file has BatchNorm where the model has SN;
+            - `'prefix'`: the weights would fit without the prefix `place`;
+            - `'part'`: the file holds only the part `place` of the model;
+            - `'other'`: the weights are those of another network, whose part `place` fits;
+            - `'other norm'`: the file has SN where the model has another norm.
+        reason: A clause about the file, which it calls "it".
+        place: A prefix or a part, or `''`.
     """
 
     cause: Cause
@@ -33,18 +38,18 @@ class Fault:
 
 
 def find_fault(fit: Fit, needed: Collection[str] | None = None) -> Fault | None:
-    """Return why weights may not be loaded; None where they may.
+    """Return why weights must not be loaded, or None if they may be.
 
     Args:
-        fit: what they fill.
-        needed: the names of the SN layers that have to be filled; all if None.
+        fit: What they fill.
+        needed: The names of the SN layers that have to be filled; all if None.
     """
     names = [name for name in fit.unfilled if needed is None or name in needed]
     if not names:
         return _other_norm(fit)
     unfilled = {name: fit.switch_norms[name] for name in names}
     held = _Held.of(fit.state)
-    # In this order: the first that holds explains the following.
+    # In this order, since each fault causes those after it.
     for find in (_authors, _batch_norm, _prefix, _part):
         if fault := find(fit, unfilled, held):
             return fault
@@ -65,14 +70,14 @@ class _Held:
         return cls(frozenset(controls), frozenset(batch_norms(names)))
 
     def has(self, layers: Mapping[str, SwitchNorm]) -> bool:
-        """Whether all of these are there, be they BatchNorm."""
+        """Return whether all of these layers are there, as SN or as BatchNorm."""
         return all(
             name in self.switch_norms or batch_norm_of(name, layer, self.batch_norms) is not None
             for name, layer in layers.items()
         )
 
     def under(self, prefix: str) -> '_Held':
-        """What lies under a prefix."""
+        """Return what lies under a prefix, by the names without it."""
         return _Held(
             frozenset(_stripped(prefix, self.switch_norms)),
             frozenset(_stripped(prefix, self.batch_norms)),
@@ -95,12 +100,12 @@ def _batch_norm(fit: Fit, unfilled: Mapping[str, LoadedLayer], held: _Held) -> F
     if not found:
         return None
     name, norm = next(iter(found.items()))
-    layers = f'{len(found)} of {len(fit.switch_norms)} layers, as {shown(norm)} for {name}'
+    layers = f'{len(found)} of {len(fit.switch_norms)} layers, such as {shown(norm)} for {name}'
     reason = f'it holds BatchNorm where the model has SN ({layers})'
     rest = [layer for layer in unfilled if layer not in found]
     if not rest:
         return Fault('batch norm', reason)
-    reason = f'{reason}, and nothing for {len(rest)} others, as {rest[0]}'
+    reason = f'{reason}, and nothing for {len(rest)} others, such as {rest[0]}'
     return Fault('other', reason, _startable(fit, held))
 
 
@@ -120,14 +125,14 @@ def _part(fit: Fit, unfilled: Mapping[str, LoadedLayer], held: _Held) -> Fault |
     for part, _ in fit.module.named_modules():
         inner = _under(f'{part}.', layers) if part else {}
         if inner and held.has(inner):
-            return Fault('part', f'it holds {part} alone', part)
+            return Fault('part', f'it holds only {part}', part)
     return None
 
 
 def _other(fit: Fit, unfilled: list[str]) -> Fault:
     lacking = f'it lacks {len(unfilled)} of the {len(fit.switch_norms)} SN layers'
     nothing = 'it holds none of the weights of this model'
-    reason = f'{nothing if fit.fills_nothing else lacking}, as {few(unfilled)}'
+    reason = f'{nothing if fit.fills_nothing else lacking}, such as {few(unfilled)}'
     return Fault('other', reason, _startable(fit, _Held.of(fit.state)))
 
 
@@ -136,18 +141,18 @@ def _other_norm(fit: Fit) -> Fault | None:
     theirs = {
         name: found
         for name in fit.other_norms
-        if (found := next((n for n in (name, _as_sn(name)) if n in controls), None))
+        if (found := next((n for n in (name, as_sn(name, _OTHER_NORMS)) if n in controls), None))
     }
     if not theirs:
         return None
     name, found = next(iter(theirs.items()))
     kind = type(fit.other_norms[name].module).__name__
-    layers = f'{len(theirs)} layers, as {shown(found)} for {name}'
+    layers = f'{len(theirs)} layers, such as {shown(found)} for {name}'
     return Fault('other norm', f'it holds SN where the model has {kind} ({layers})')
 
 
 def _startable(fit: Fit, held: _Held) -> str:
-    """The first child of the module whose SN layers the file has all, under the same names."""
+    """Return the first child of the module for which the file has all SN layers, or `''`."""
     layers = {name: layer.module for name, layer in fit.switch_norms.items()}
     children = dict.fromkeys(name.split('.')[0] for name in layers)
     whole = (
@@ -162,8 +167,3 @@ def _under(prefix: str, layers: Mapping[str, SwitchNorm]) -> dict[str, SwitchNor
 
 def _stripped(prefix: str, names: Iterable[str]) -> list[str]:
     return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
-
-
-def _as_sn(name: str) -> str:
-    """How the toolboxes would name a norm layer if it were SN."""
-    return re.sub(r'(^|\.)(?:bn|gn|in|ln)(\d*)$', r'\1sn\2', name)

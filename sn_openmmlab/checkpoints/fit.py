@@ -1,33 +1,34 @@
-"""What the weights of a checkpoint fill of a model."""
+"""Which layers of a model a checkpoint fills."""
 
 from collections.abc import Callable, Mapping
 
 from torch import Tensor, nn
 
-from sn_openmmlab.checkpoints.loading import LoadedLayer, try_loading
-from sn_openmmlab.checkpoints.names import few, joined, shown
-from sn_openmmlab.checkpoints.plans.resnet import Shape
+from sn_openmmlab.checkpoints.names import few, shown
+from sn_openmmlab.checkpoints.plans.norm_shapes import Shape
+from sn_openmmlab.checkpoints.trial_loading import LoadedLayer, try_loading
+from sn_openmmlab.checkpoints.weight_names import joined
 from sn_openmmlab.layers.names import NORMS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 
 class Fit:
-    """What weights fill of a module, which stays as it is.
+    """Which layers of a module some weights would fill. The module stays as it is.
 
     Args:
-        module: bare, or wrapped for distribution or test-time augmentation.
-        state: the weights by name, as mmengine would load them.
+        module: The module, which may be wrapped for distribution or test-time augmentation.
+        state: The weights by name, as MMEngine would load them.
 
     Attributes:
-        switch_norms: the SN layers by name.
-        other_norms: all other norm layers by name.
-        weighted: the convolutions and linear layers by name.
-        misfits: by name of a weight the shape in the file and in the module, where they differ.
-        missing: the names of all weights of the module that the file lacks.
-        unexpected: the names of all weights of the file that the module lacks.
+        switch_norms: The SN layers by name.
+        other_norms: All other norm layers by name.
+        weighted: The convolutions and linear layers by name.
+        misfits: Name of a weight → its shape in the file and in the module, if these differ.
+        missing: The names of all weights of the module that the file lacks.
+        unexpected: The names of all weights of the file that the module lacks.
 
     Raises:
-        UsageError: a layer refuses its weights.
+        UsageError: A layer refuses its weights.
     """
 
     def __init__(self, module: nn.Module, state: Mapping[str, Tensor]) -> None:
@@ -84,7 +85,7 @@ class Fit:
         return f'{shown_counts or "no layer"}{rest}'
 
     def _of_kind(self, is_kind: Callable[[nn.Module], bool]) -> dict[str, LoadedLayer]:
-        """The layers of a kind; one that has several names is filled by any of them."""
+        """Return the layers of a kind; one with several names is filled under any of them."""
         found: dict[int, LoadedLayer] = {}
         for layer in self._layers:
             key = id(layer.module)
@@ -102,7 +103,7 @@ def _is_other_norm(module: nn.Module) -> bool:
 
 
 def _is_weighted(module: nn.Module) -> bool:
-    """Whether it is a convolution or a linear layer, of torch or of a toolbox."""
+    """Return whether it is a convolution or a linear layer, of torch or of a toolbox."""
     weight = module._parameters.get('weight')
     other = isinstance(module, (*NORMS, nn.Embedding, nn.EmbeddingBag))
     return weight is not None and weight.dim() > 1 and not other

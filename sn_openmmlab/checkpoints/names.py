@@ -10,14 +10,9 @@ _LONGEST = 80
 
 
 def shown(name: str) -> str:
-    """Return ``name`` without what a file could do to a terminal by it."""
+    """Return `name` without characters by which a file could control a terminal."""
     name = name if name.isprintable() else ascii(name)[1:-1]
     return name if len(name) <= _LONGEST else f'{name[:_LONGEST]}…'
-
-
-def joined(layer: str, part: str) -> str:
-    """Return the name of a weight by its layer, which has no name where it is the whole model."""
-    return f'{layer}.{part}' if layer else part
 
 
 def few(names: Iterable[str], most: int = 3) -> str:
@@ -28,7 +23,11 @@ def few(names: Iterable[str], most: int = 3) -> str:
 
 
 def few_misfits(misfits: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]) -> str:
-    """Return what the first shape is and should be, by name, and the first of the other names."""
+    """Return both shapes of the first weight, and the names of a few others.
+
+    Args:
+        misfits: Name → shape that was found, shape that is needed.
+    """
     (name, (found, expected)), *others = misfits.items()
     rest = f', and of {few(name for name, _ in others)}' if others else ''
     return f'the shape {tuple(found)}, not {tuple(expected)}, of {shown(name)}{rest}'
@@ -36,7 +35,7 @@ def few_misfits(misfits: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]) 
 
 @contextmanager
 def about(path: str | os.PathLike) -> Iterator[None]:
-    """Let each UsageError begin with the name of the file."""
+    """Put the name of the file before the message of a UsageError."""
     try:
         yield
     except UsageError as error:

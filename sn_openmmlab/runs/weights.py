@@ -15,10 +15,10 @@ from sn_openmmlab.checkpoints.faults import find_fault
 from sn_openmmlab.checkpoints.files.fetching import fetch_checkpoint
 from sn_openmmlab.checkpoints.files.weights import weights_for_mmengine
 from sn_openmmlab.checkpoints.fit import Fit
-from sn_openmmlab.checkpoints.loading import left_by_own_code, unwrapped
 from sn_openmmlab.checkpoints.names import few, few_misfits
 from sn_openmmlab.checkpoints.pretrained import SNPretrained
 from sn_openmmlab.checkpoints.settings import TrainedSettings, advise_correction
+from sn_openmmlab.checkpoints.trial_loading import left_by_own_code, unwrapped
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.runs.advice import advise, advise_test

@@ -41,7 +41,7 @@ def build_with_sn(
     The layers start as new ones, with equal ratios, and keep the names, eps, momentum and frozen
     state that their BatchNorm had. The model is that of ``of``, without anything around it. Layers
     that are SN already, GroupNorm, LayerNorm and BatchNorms with a ``forward`` of their own stay
-    as they are (see :func:`~sn_openmmlab.layers.from_batch_norm.convert_batch_norm`).
+    as they are (see :func:`~sn_openmmlab.layers.convert.from_batch_norm.convert_batch_norm`).
 
     Args:
         of: the type of the model, as the config had it before.

@@ -1,4 +1,4 @@
-"""A checkpoint that mmengine really wrote, and files that run code where they are trusted."""
+"""A real checkpoint of MMEngine, files that would run code, and small networks."""
 
 import os
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 
 
 class Line(BaseModel):
-    """y = ax + b, as small as a model of mmengine can be."""
+    """The smallest model of MMEngine: y = ax + b."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Line(BaseModel):
 
 
 class Half(BaseMetric):
-    """A metric that gives numpy's float32, as the mIoU of MMSegmentation does."""
+    """A metric that is a NumPy float32, like the mIoU of MMSegmentation."""
 
     default_prefix = 'test'
 
@@ -43,7 +43,7 @@ class Half(BaseMetric):
 
 @pytest.fixture(scope='session')
 def line_runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:
-    """A finished run of two epochs with all that a checkpoint may hold: moments, EMA, schedules."""
+    """A finished run of two epochs with moments, a moving average and schedules."""
     data = [{'inputs': torch.tensor([float(i), 1.0])} for i in range(8)]
     runner = Runner(
         Line(),
@@ -77,7 +77,7 @@ def real_checkpoint(line_runner: Runner) -> Path:
 
 
 class Call:
-    """Pickles as the call of a function, which unpickling then makes."""
+    """Pickles as a call, which is made on unpickling."""
 
     def __init__(self, function: Callable, *args: Any) -> None:
         self.call = (function, args)
@@ -86,11 +86,11 @@ class Call:
         return self.call
 
     def __call__(self) -> None:
-        """Only so that pickle takes a call for a function."""
+        """Make pickle accept an instance as a function."""
 
 
 def open_by_allowed_names() -> Call:
-    """``open``, found from names that real checkpoints hold too."""
+    """Return a call that finds `open` by names that real checkpoints hold too."""
     variables = Call(getattr, Call(getattr, HistoryBuffer, 'mean'), '__globals__')
     functions = Call(Call(getattr, variables, 'get'), '__builtins__')
     return Call(Call(getattr, functions, 'get'), 'open')
@@ -113,7 +113,7 @@ PAYLOADS: dict[str, Callable[[str], Any]] = {
 
 @pytest.fixture
 def malicious(tmp_path: Path) -> Callable[[str, bool], tuple[Path, Path]]:
-    """A function that writes a checkpoint with a payload; returns it and the file it would make."""
+    """A function (payload, zip_format) -> a checkpoint, and the file that its code would make."""
 
     def write(payload: str, zip_format: bool) -> tuple[Path, Path]:
         name = f'{payload}-{"zip" if zip_format else "legacy"}'
@@ -131,19 +131,19 @@ def malicious(tmp_path: Path) -> Callable[[str, bool], tuple[Path, Path]]:
 
 @pytest.fixture(params=[True, False], ids=['zip', 'legacy'])
 def zip_format(request: pytest.FixtureRequest) -> bool:
-    """Which of torch's two file formats."""
+    """Whether the file has torch's newer format."""
     return request.param
 
 
 @pytest.fixture(params=PAYLOADS)
 def payload(request: pytest.FixtureRequest) -> str:
-    """Which way to run code."""
+    """A way to run code on unpickling."""
     return request.param
 
 
 @pytest.fixture(scope='session')
 def trained() -> Callable[[nn.Module], nn.Module]:
-    """A function that gives the BatchNorms of a model values that are not those of a new layer."""
+    """A function that makes the BatchNorm layers of a model look trained."""
 
     def fill(model: nn.Module) -> nn.Module:
         torch.manual_seed(0)
@@ -158,3 +158,29 @@ def trained() -> Callable[[nn.Module], nn.Module]:
         return model
 
     return fill
+
+
+@pytest.fixture(scope='session')
+def build_net() -> Callable[[Callable[[int], nn.Module], str], nn.Module]:
+    """A function (norm, abbreviation) -> a net with the norm under each kind of name.
+
+    The toolboxes name a norm after its kind, or by its place in a sequence.
+    """
+
+    def build(norm: Callable[[int], nn.Module], name: str) -> nn.Module:
+        return nn.ModuleDict(
+            {
+                'conv1': nn.Conv2d(3, 4, 1),
+                f'{name}1': norm(4),
+                'layer': nn.ModuleDict({name: norm(4), 'convs': nn.Sequential(norm(4))}),
+            }
+        )
+
+    return build
+
+
+@pytest.fixture
+def bn_weights(build_net: Callable) -> dict[str, torch.Tensor]:
+    """The weights of that net with BatchNorm, each filled with another number."""
+    state = build_net(nn.BatchNorm2d, 'bn').state_dict()
+    return {name: torch.full_like(value, i) for i, (name, value) in enumerate(state.items())}

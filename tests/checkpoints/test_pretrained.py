@@ -1,4 +1,4 @@
-"""SNPretrained starts a module from any checkpoint that fits it, and names what does not."""
+"""SNPretrained starts a module from any checkpoint that fits, and says why others do not."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 
 class Child(BaseModule):
-    """It initializes its convolution itself, as mmcv's ConvModule."""
+    """Initializes its convolution itself, like mmcv's ConvModule."""
 
     def __init__(self, norm: type[nn.Module], name: str, **settings: object) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Child(BaseModule):
 
 
 class Plain(nn.Module):
-    """The same without being a module of mmengine."""
+    """The same, but not a module of MMEngine."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Plain(nn.Module):
 
 
 class Net(BaseModule):
-    """Two children and a norm."""
+    """Has two children and a norm."""
 
     def __init__(
         self, norm: type[nn.Module], init_cfg: object = None, blocks: int = 1, **settings: object
@@ -54,7 +54,7 @@ class Net(BaseModule):
 
 @pytest.fixture
 def save(tmp_path: Path) -> Callable[..., str]:
-    """A function (model, prefix) -> the file of its weights, after they were made their own."""
+    """A function (model, prefix) -> a file of its weights, each filled with its own number."""
 
     def write(model: nn.Module, prefix: str = '', **others: Tensor) -> str:
         state = model.state_dict()
@@ -82,7 +82,7 @@ def test_batch_norm_is_converted_and_all_else_loaded(save: Callable) -> None:
         assert torch.equal(getattr(net.child.sn, part), getattr(source.child.bn, part))
     for ratios in (*net.sn1.importance_ratios(), *net.child.sn.importance_ratios()):
         assert ratios.tolist() == pytest.approx([0.25, 0.25, 0.5])
-    # Not what the children make of them.
+    # The children would have filled these with -7.
     assert torch.equal(net.child.conv.weight, source.child.conv.weight)
     assert torch.equal(net.plain.conv.weight, source.plain.conv.weight)
 
@@ -109,7 +109,7 @@ def test_own_weights_are_loaded_from_any_prefix(
     assert all(torch.equal(net.state_dict()[k], v) for k, v in source.state_dict().items())
 
 
-def test_what_is_left_out_and_missing_is_logged(
+def test_unexpected_and_missing_weights_are_logged(
     save: Callable, log: pytest.LogCaptureFixture
 ) -> None:
     source = Net(nn.BatchNorm2d)
@@ -121,7 +121,7 @@ def test_what_is_left_out_and_missing_is_logged(
     assert f'load model from: {net.init_cfg["checkpoint"]}' in log.text
 
 
-def test_it_is_said_where_parameters_come_from(save: Callable, tmp_path: Path) -> None:
+def test_source_of_the_parameters_is_recorded(save: Callable, tmp_path: Path) -> None:
     net = Net(SwitchNorm)
     net._params_init_info = {p: dict(tmp_mean_value=0, init_info='') for p in net.parameters()}
     SNPretrained(save(Net(nn.BatchNorm2d)))(net)
@@ -137,12 +137,12 @@ def test_initializers_before_it_are_overwritten_and_none_may_follow(save: Callab
     net.init_weights()
     assert torch.equal(net.child.conv.weight, source.child.conv.weight)
     with pytest.raises(
-        UsageError, match=r'Net has Constant after SNPretrained .* SNPretrained last'
+        UsageError, match=r'Net has Constant after SNPretrained, .* SNPretrained last'
     ):
         Net(SwitchNorm, [ours, other]).init_weights()
-    # mmengine would load it last, wherever it stands.
+    # MMEngine would load it last, wherever it stands.
     plain = dict(type='Pretrained', checkpoint=save(Net(SwitchNorm)))
-    with pytest.raises(UsageError, match=r'Net has Pretrained after SNPretrained .* without Pre'):
+    with pytest.raises(UsageError, match=r'Net has Pretrained after SNPretrained, .* without Pre'):
         Net(SwitchNorm, [plain, ours]).init_weights()
 
 
@@ -176,11 +176,15 @@ def _without(*names: str) -> Callable[[nn.Module], nn.Module]:
             {'scopes': ('in', 'ln')},
             r"sn mixes in, ln, which cannot take over .* of child\.bn: add 'bn'",
         ),
-        (lambda: Net(nn.BatchNorm2d, blocks=3), {}, r'blocks that .* lacks, as layer1\.1\.weight'),
+        (
+            lambda: Net(nn.BatchNorm2d, blocks=3),
+            {},
+            r'blocks .* lacks, such as layer1\.1\.weight',
+        ),
         (
             lambda: Net(nn.BatchNorm2d),
             {'affine': False},
-            r'have no child\.sn\.weight.* affine=False out',
+            r'have no child\.sn\.weight.* remove affine=False',
         ),
         (lambda: nn.ModuleDict({'fc': nn.Linear(4, 2)}), {}, 'neither SN nor BatchNorm'),
     ],
@@ -195,7 +199,7 @@ def _without(*names: str) -> Callable[[nn.Module], nn.Module]:
         'no_norm',
     ],
 )
-def test_what_does_not_fit_is_named_and_nothing_is_loaded(
+def test_misfit_is_named_and_nothing_is_loaded(
     source: Callable, settings: dict, words: str, save: Callable
 ) -> None:
     file = save(source())
@@ -229,7 +233,7 @@ def test_recorded_order_of_the_scopes_has_to_be_the_layers(
 
 
 @pytest.mark.parametrize('scopes', [3, 'in,ln,bn', torch.ones(3), [1, 2, 3]], ids=str)
-def test_record_that_is_no_list_of_scopes_is_passed_over(scopes: object, save: Callable) -> None:
+def test_recorded_scopes_of_another_type_are_ignored(scopes: object, save: Callable) -> None:
     source = Net(SwitchNorm)
     file = save(source)
     checkpoint = torch.load(file, weights_only=True)
@@ -244,7 +248,7 @@ def test_statistics_are_left_out_where_none_are_tracked(save: Callable) -> None:
 
 
 def test_sequence_may_end_early(save: Callable) -> None:
-    """As that of the stages does where only the first are wanted."""
+    """A sequence of stages does so if only the first ones are needed."""
     source, net = Net(nn.BatchNorm2d), Net(SwitchNorm)
     for model, length in ((source, 3), (net, 2)):
         model.stages = nn.Sequential(*(nn.Conv2d(4, 4, 1) for _ in range(length)))
@@ -262,7 +266,7 @@ def test_it_may_be_called_beside_an_init_cfg(save: Callable) -> None:
 def test_weight_that_is_there_twice_is_named(save: Callable) -> None:
     source = Net(nn.BatchNorm2d)
     file = save(source, **{'module.fc.bias': torch.ones(2)})
-    with pytest.raises(UsageError, match=r'both fc\.bias and module\.fc\.bias, which are one'):
+    with pytest.raises(UsageError, match=r'both fc\.bias and module\.fc\.bias, which are the same'):
         start(Net(SwitchNorm), file)
     file = save(source, **{'backbone.fc.bias': torch.zeros(2)})
     with pytest.raises(UsageError, match=r'has fc\.bias with and without backbone\.'):
@@ -282,8 +286,8 @@ def test_broken_values_are_refused(name: str, value: float, tmp_path: Path) -> N
         start(Net(SwitchNorm), str(tmp_path / 'broken.pth'))
 
 
-def test_wrong_prefix_is_said(save: Callable) -> None:
-    with pytest.raises(UsageError, match=r'no weight in it starts with neck\., as child\.conv'):
+def test_wrong_prefix_is_refused(save: Callable) -> None:
+    with pytest.raises(UsageError, match=r'starts with neck\.: their names are child\.conv'):
         start(Net(SwitchNorm), save(Net(nn.BatchNorm2d)), prefix='neck')
 
 
@@ -294,9 +298,7 @@ def test_tensors_that_are_not_dense_are_refused(odd: Callable, tmp_path: Path) -
     state = Net(nn.BatchNorm2d).state_dict()
     state['plain.conv.weight'] = odd(state['plain.conv.weight'])
     torch.save(state, tmp_path / 'odd.pth')
-    with pytest.raises(
-        UsageError, match=r'not dense tensors of floating point: plain\.conv\.weight'
-    ):
+    with pytest.raises(UsageError, match=r'not dense floating-point tensors: plain\.conv\.weight'):
         start(Net(SwitchNorm), str(tmp_path / 'odd.pth'))
 
 
@@ -354,13 +356,13 @@ def test_last_layer_of_other_classes_is_left_out(
     assert torch.equal(net.cls.weight, drawn)
     assert torch.equal(net.plain.conv.weight, source.plain.conv.weight)
     assert 'size mismatch for cls.weight' in log.text
-    # In another network, what follows differs too.
+    # In another network, the layer that follows differs too.
     with pytest.raises(UsageError, match=r'shape \(8, 4, 1, 1\), not \(4, 4, 1, 1\), of plain'):
         start(Classifier(SwitchNorm, 3), save(Classifier(norm, 3, width=8)))
 
 
 class ZeroInitialized(Net):
-    """As MMPretrain's ResNet: its last γ start at 0, unless it starts from weights."""
+    """Its last γ start at 0 unless it starts from weights, as in MMPretrain's ResNet."""
 
     def init_weights(self) -> None:
         super().init_weights()
@@ -370,7 +372,7 @@ class ZeroInitialized(Net):
 
 
 @pytest.mark.parametrize('before', [[], [dict(type='Constant', layer='Conv2d', val=5)]])
-def test_class_that_looks_whether_it_is_pretrained_finds_it(before: list, save: Callable) -> None:
+def test_class_that_asks_whether_it_is_pretrained_learns_it(before: list, save: Callable) -> None:
     source = Net(nn.BatchNorm2d)
     file = save(source)
     net = ZeroInitialized(SwitchNorm, [*before, dict(type='SNPretrained', checkpoint=file)])
@@ -378,7 +380,7 @@ def test_class_that_looks_whether_it_is_pretrained_finds_it(before: list, save: 
     assert torch.equal(net.sn1.weight, source.bn1.weight)
 
 
-def test_weights_are_those_of_the_call_and_nothing_is_loaded_for_them(save: Callable) -> None:
+def test_weights_are_returned_without_loading_them(save: Callable) -> None:
     file, net = save(Net(nn.BatchNorm2d)), Net(SwitchNorm)
     before = {name: value.clone() for name, value in net.state_dict().items()}
     weights = SNPretrained(file).weights(net)

@@ -1,4 +1,4 @@
-"""A whole detector starts from one with BatchNorm, by one line of its config."""
+"""A whole detector starts from one with BatchNorm by one line of its config."""
 
 import copy
 from collections.abc import Callable
@@ -51,7 +51,7 @@ def build(made: Config) -> nn.Module:
 
 
 def outputs(model: nn.Module, image: Tensor, rois: Tensor) -> list[Tensor]:
-    """What each part gives in evaluation."""
+    """Return the outputs of each part in evaluation."""
     model.eval()
     with torch.no_grad():
         features = model.extract_feat(image)
@@ -62,7 +62,7 @@ def outputs(model: nn.Module, image: Tensor, rois: Tensor) -> list[Tensor]:
 def batch_norm(
     config: Callable, trained: Callable, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[nn.Module, str]:
-    """A detector with BatchNorm that has seen something, and its file."""
+    """A detector with BatchNorm whose weights look trained, and its file."""
     model = trained(build(config('BN')))
     file = tmp_path_factory.mktemp('bn') / 'detector.pth'
     torch.save({'state_dict': model.state_dict(), 'meta': {}}, file)

@@ -1,4 +1,4 @@
-"""SNPretrained on the toolboxes' networks: they go on as what they were, from any layout."""
+"""SNPretrained on the toolboxes' networks: they compute what they computed before."""
 
 import re
 from collections.abc import Callable
@@ -16,6 +16,8 @@ from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.runs.config import read_config
 
 SN = dict(type='SN')
+# The width of the authors' networks.
+WIDE = dict(base_channels=64)
 BRANCHES = [(16,), (4, 8), (4, 8, 16), (4, 8, 16, 32)]
 HRNET = {
     f'stage{i + 1}': dict(
@@ -29,14 +31,14 @@ HRNET = {
 }
 NETWORKS = {
     'ResNet-18': ('mmdet', dict(type='ResNet', depth=18)),
-    'ResNet-50': ('mmdet', dict(type='ResNet', depth=50)),
+    'ResNet-50': ('mmdet', dict(type='ResNet', depth=50, base_channels=16)),
     'MobileNetV2': ('mmseg', dict(type='MobileNetV2')),
     'HRNet': ('mmseg', dict(type='HRNet', extra=HRNET)),
 }
 
 
 class Mix(nn.Module):
-    """What SN of in, ln and bn computes in evaluation, where bn has the ratio that it is given."""
+    """What SN of in, ln and bn computes in evaluation, with a given ratio of bn."""
 
     def __init__(self, norm: _BatchNorm, ratio: float) -> None:
         super().__init__()
@@ -61,7 +63,7 @@ def build(name: str, **settings: object) -> nn.Module:
 
 
 def apart(outputs: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> float:
-    """The largest relative distance of the outputs of the stages."""
+    """Return the largest relative distance between outputs of the stages."""
     assert len(outputs) == len(expected)
     pairs = zip(outputs, expected, strict=True)
     return max(((y - wanted).norm() / wanted.norm()).item() for y, wanted in pairs)
@@ -69,12 +71,12 @@ def apart(outputs: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> float:
 
 @pytest.mark.parametrize('name', NETWORKS)
 @torch.no_grad()
-def test_network_goes_on_as_the_batch_norm_network_it_was(
+def test_network_computes_what_it_computed_with_batch_norm(
     name: str, tmp_path: Path, trained: Callable
 ) -> None:
     reference = trained(build(name))
     file = str(tmp_path / 'bn.pth')
-    # As a classifier has it.
+    # As in the file of a classifier.
     torch.save({**reference.state_dict(), 'fc.weight': torch.ones(2, 2)}, file)
     x = torch.randn(2, 3, 64, 96)
     expected = reference(x)
@@ -98,7 +100,7 @@ def test_network_goes_on_as_the_batch_norm_network_it_was(
 
 
 @torch.no_grad()
-def test_frozen_stages_go_on_as_the_batch_norm_that_they_were(
+def test_frozen_stages_compute_what_they_computed_with_batch_norm(
     tmp_path: Path, trained: Callable
 ) -> None:
     reference = trained(build('ResNet-18'))
@@ -131,14 +133,14 @@ def test_converted_module_computes_what_the_loaded_one_does(name: str, trained: 
 
 @pytest.fixture(scope='module')
 def resnet50() -> dict[str, Tensor]:
-    """The weights of a ResNet-50 with SN as the toolboxes name them, each one another number."""
-    state = build('ResNet-50', norm_cfg=SN).state_dict()
+    """The weights of a ResNet-50 with SN as the toolboxes name them, each with its own number."""
+    state = build('ResNet-50', norm_cfg=SN, **WIDE).state_dict()
     state = {name: value for name, value in state.items() if 'num_batches' not in name}
     return {name: torch.full_like(value, i) for i, (name, value) in enumerate(state.items())}
 
 
 def authors(weights: dict[str, Tensor], prefix: str, detectron: bool) -> dict[str, Tensor]:
-    """The weights in a layout of the authors' releases."""
+    """Return the weights in a layout of the authors' releases."""
     written = {}
     for name, value in weights.items():
         if value.dim() == 1 and not name.endswith(('mean_weight', 'var_weight')):
@@ -164,8 +166,8 @@ def test_layouts_of_the_authors_start_a_backbone_and_the_head_of_c4(
     file = str(tmp_path / 'authors.pth')
     torch.save({'model': authors(resnet50, *LAYOUTS[layout])}, file)
     init = dict(type='SNPretrained', checkpoint=file)
-    backbone = build('ResNet-50', norm_cfg=SN, init_cfg=init, num_stages=3, strides=(1, 2, 2),
-                     dilations=(1, 1, 1), out_indices=(2,), frozen_stages=1)  # fmt: skip
+    stages = dict(num_stages=3, strides=(1, 2, 2), dilations=(1, 1, 1), out_indices=(2,))
+    backbone = build('ResNet-50', norm_cfg=SN, init_cfg=init, frozen_stages=1, **stages, **WIDE)
     with DefaultScope.overwrite_default_scope('mmdet'):
         head = MODELS.build(dict(type='ResLayer', depth=50, norm_cfg=SN, init_cfg=init))
     filled = {}
@@ -185,13 +187,13 @@ def test_weights_of_two_scopes_do_not_start_layers_of_three(resnet50: dict, tmp_
     }
     torch.save(authors(two, 'module.', False), file)
     init = dict(type='SNPretrained', checkpoint=file)
-    network = build('ResNet-50', norm_cfg=SN, init_cfg=init)
+    network = build('ResNet-50', norm_cfg=SN, init_cfg=init, **WIDE)
     with pytest.raises(
         UsageError, match=r"trained with scopes=\('in', 'ln'\), but .*: set scopes=\('in', 'ln'\)"
     ):
         network.init_weights()
     two_scopes = dict(type='SN', scopes=('in', 'ln'))
-    network = build('ResNet-50', norm_cfg=two_scopes, init_cfg=init)
+    network = build('ResNet-50', norm_cfg=two_scopes, init_cfg=init, **WIDE)
     network.init_weights()
     assert torch.equal(network.sn1.bias, two['sn1.bias'])
 
@@ -200,7 +202,7 @@ def test_deeper_network_does_not_start_a_shallower_one(tmp_path: Path) -> None:
     file = str(tmp_path / 'deep.pth')
     torch.save(build('ResNet-18', depth=34).state_dict(), file)
     network = build('ResNet-18', norm_cfg=SN, init_cfg=dict(type='SNPretrained', checkpoint=file))
-    with pytest.raises(UsageError, match=r'blocks that the module lacks, as layer1\.2\.conv1'):
+    with pytest.raises(UsageError, match=r'blocks that the module lacks, such as layer1\.2\.conv1'):
         network.init_weights()
 
 

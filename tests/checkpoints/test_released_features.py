@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sn_openmmlab.checkpoints.files.weights import find_weights
-from sn_openmmlab.checkpoints.plans.authors import to_toolbox
+from sn_openmmlab.checkpoints.plans.layouts import to_toolbox
 
 SCOPES = {'resnet50_sn': ('in', 'ln', 'bn'), 'resnet50_sn_8x1': ('in', 'ln')}
 

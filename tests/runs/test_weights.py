@@ -156,9 +156,9 @@ def _authors(model: nn.Module) -> nn.Module:
         (
             lambda d: d(BN),
             _whole,
-            r'BatchNorm where .*\(3 of 3 layers, as backbone.bn1 for backbone',
+            r'BatchNorm where .*\(3 of 3 layers, such as backbone.bn1 for backbone',
         ),
-        (lambda d: d(BN).backbone, _backbone, r'BatchNorm .*\(2 of 2 layers, as bn1 for sn1'),
+        (lambda d: d(BN).backbone, _backbone, r'BatchNorm .*\(2 of 2 layers, such as bn1 for sn1'),
         (lambda d: d(BN).backbone, _backbone_by_list, r'BatchNorm .*\(2 of 2 layers'),
         (lambda d: d(BN), _backbone_by_prefix, r'BatchNorm .*\(2 of 2 layers'),
         (lambda d: d(BN), _backbone, r"lie under 'backbone\.'"),
@@ -189,7 +189,7 @@ def test_bare_backbone_is_named_where_it_belongs(
 ) -> None:
     model, file = detector(), save(detector(norm).backbone)
     said = refusal(model, load_from=file)
-    assert 'it holds backbone alone: write model.backbone.init_cfg=dict(type=' in said
+    assert 'it holds only backbone: write model.backbone.init_cfg=dict(type=' in said
     follow(said, model)
     check_start(model, config())
     assert len([name for name in filled_by(model) if name.startswith('backbone')]) == 2 * 7
@@ -242,11 +242,11 @@ def test_sn_does_not_start_other_norms(
     said = refusal(detector(norm), load_from=save(detector()))
     kind = norm.__name__
     abbr = {'BatchNorm2d': 'bn', 'GroupNorm': 'gn'}[kind]
-    words = f'{kind} (3 layers, as backbone.sn1 for backbone.{abbr}1): set norm_cfg=dict(type='
+    words = f'{kind} (3 layers, such as backbone.sn1 for backbone.{abbr}1): set norm_cfg=dict(type='
     assert f'it holds SN where the model has {words}' in said
     model = detector(norm)
     pretrained(model.backbone, save(detector().backbone))
-    assert f'{kind} (2 layers, as sn1 for {abbr}1)' in refusal(model)
+    assert f'{kind} (2 layers, such as sn1 for {abbr}1)' in refusal(model)
 
 
 def test_network_that_was_converted_starts_from_its_batch_norms_and_its_own(
@@ -275,7 +275,7 @@ def test_missing_file_and_prefix_are_named(detector: type, save: Callable, tmp_p
     pretrained(model.backbone, f'{tmp_path}/absent.pth')
     assert f'there is no checkpoint file {tmp_path}/absent.pth' in refusal(model)
     pretrained(model.backbone, save(detector()), prefix='bone')
-    assert 'no weight in it starts with bone., as backbone.conv1.weight' in refusal(model)
+    assert 'starts with bone.: their names are backbone.conv1.weight' in refusal(model)
     model.backbone.init_cfg = dict(type='SNPretrained')
     assert 'model.backbone.init_cfg has no checkpoint: name the file' in refusal(model)
 
@@ -356,7 +356,7 @@ def test_weights_of_the_authors_without_their_correction_are_warned_of(
             pretrained(model, file, kind)
             check_start(model, config())
         assert (
-            '3 SN layers that get them have correction=0, as backbone.sn1' in log.text
+            '3 SN layers that get them have correction=0, such as backbone.sn1' in log.text
         ) == warned
 
 
@@ -402,7 +402,7 @@ def test_resume_asks_nothing_of_what_it_overwrites(detector: type, save: Callabl
     [
         (lambda d: d(BN), 'BatchNorm where the model has SN .*: give the config that it was'),
         (lambda d: d(classes=5), r'shape \(5, 4\), not \(2, 4\), of head\.fc_cls\.weight.*: give'),
-        (lambda d: d().backbone, 'it holds backbone alone: give the config'),
+        (lambda d: d().backbone, 'it holds only backbone: give the config'),
         (lambda d: _authors(d()), 'layout of the authors: convert it first, by python tools/con'),
         (lambda d: nn.Linear(2, 2), 'it holds none of the weights of this model'),
     ],
@@ -551,7 +551,7 @@ def test_model_that_renames_what_it_loads_is_held_to_the_same(
     said = refusal(Student(detector(correction=1)), load_from=file)
     assert 'student.backbone.sn1 was trained with correction=0' in said
     said = refusal(Student(detector()), load_from=save(detector(BN)))
-    assert 'it holds student alone: write model.detector.init_cfg=dict(type=' in said
+    assert 'it holds only student: write model.detector.init_cfg=dict(type=' in said
 
 
 class Distilled(BaseModule):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 @pytest.fixture(scope='module')
 def weights() -> dict[str, Tensor]:
-    """Of a narrow ResNet-18 classifier."""
+    """The weights of a narrow ResNet-18 classifier."""
     model = pytest.importorskip('mmdet.models').ResNet(depth=18, base_channels=8)
     state = {
         name: torch.rand_like(value.float()) + 0.5 for name, value in model.state_dict().items()
@@ -35,7 +35,7 @@ def test_network_is_converted_and_verified(
     assert out == (
         f'{source}: a ResNet-18 with BatchNorm.\n'
         'Dropped fc.weight, fc.bias, which a backbone does not have.\n'
-        f'In its SN layers bn starts at a ratio of {ratio}.\n'
+        f'In its SN layers, bn starts at a ratio of {ratio}.\n'
         f'Wrote {20 * 8} weights to {output}.\n'
     )
     written = torch.load(output, weights_only=True)
@@ -56,7 +56,7 @@ def test_converted_file_is_not_converted_again(
     assert convert(source, tmp_path / 'sn.pth')[0] == 0
     code, _, error = convert(tmp_path / 'sn.pth', tmp_path / 'again.pth')
     assert code == 2
-    assert 'converted from BatchNorm already: use it as it is' in sentence(error)
+    assert 'already converted from BatchNorm: use it as it is' in sentence(error)
 
 
 SMALL = dict(depth=18, base_channels=8, stem_channels=8)
@@ -87,7 +87,7 @@ def test_every_plain_resnet_is_verified(
     assert 'fits a ResNet-18' in out
 
 
-def test_no_plain_resnet_is_said_to_have_no_known_model(
+def test_model_of_other_networks_is_said_to_be_unknown(
     convert: Callable, sentence: Callable, tmp_path: Path
 ) -> None:
     models = pytest.importorskip('mmdet.models')
@@ -96,7 +96,7 @@ def test_no_plain_resnet_is_said_to_have_no_known_model(
         assert convert(tmp_path / 'bn.pth', tmp_path / 'sn.pth')[0] == 0
         code, _, error = convert('--verify', tmp_path / 'sn.pth')
         assert code == 2
-        assert 'no plain ResNet, whose model is not known here: name it as' in sentence(error)
+        assert 'no plain ResNet, so its model is not known here. Name it' in sentence(error)
 
 
 def test_classifier_is_kept_and_verified(source: Path, convert: Callable, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_dry_run_shows_what_is_new_and_writes_nothing(
     assert not (tmp_path / 'sn.pth').exists()
 
 
-def test_network_that_is_no_resnet_is_converted(convert: Callable, tmp_path: Path) -> None:
+def test_other_network_is_converted(convert: Callable, tmp_path: Path) -> None:
     net = nn.ModuleDict({'conv': nn.Conv2d(3, 4, 1), 'bn': nn.BatchNorm2d(4)})
     torch.save(net.state_dict(), tmp_path / 'bn.pth')
     code, out, _ = convert(tmp_path / 'bn.pth', tmp_path / 'sn.pth')

@@ -1,4 +1,4 @@
-"""tools/convert_checkpoint.py converts, shows, verifies, and says what is wrong in one sentence."""
+"""tools/convert_checkpoint.py converts, shows and verifies, and reports faults in one sentence."""
 
 import hashlib
 import os
@@ -17,15 +17,20 @@ from sn_openmmlab import __version__
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """A file that is read and then refused, which takes no time."""
+    """A small file that is read and then refused."""
     file = tmp_path / 'small.pth'
     torch.save({'conv1.weight': torch.ones(1)}, file)
     return file
 
 
 def test_backbone_is_converted_and_verified(
-    repo: Path, outlined_file: Callable[[str], Path], run_tool: Callable, tmp_path: Path
+    repo: Path,
+    outlined_file: Callable[[str], Path],
+    run_tool: Callable,
+    convert: Callable,
+    tmp_path: Path,
 ) -> None:
+    """The conversion runs as a process of its own, as a user starts it."""
     source, output = outlined_file('resnet50_sn_detectron_c4'), tmp_path / 'new/c4.pth'
     before = source.read_bytes()
     done = run_tool(repo / 'tools/convert_checkpoint.py', source, output)
@@ -46,16 +51,14 @@ def test_backbone_is_converted_and_verified(
         'converter': f'sn_openmmlab {__version__}',
         'scopes': ['in', 'ln', 'bn'],
     }
-    done = run_tool(repo / 'tools/convert_checkpoint.py', '--verify', output)
-    assert done.stdout == (
-        f'{output} fits a ResNet-50 with SN of in, ln, bn: no key is missing, none is unexpected.\n'
-    )
+    fits = 'fits a ResNet-50 with SN of in, ln, bn: no key is missing, none is unexpected.'
+    assert convert('--verify', output) == (0, f'{output} {fits}\n', '')
 
 
 def test_one_file_serves_backbone_and_c4_head(
     outlined_file: Callable[[str], Path], convert: Callable, tmp_path: Path
 ) -> None:
-    """As in the C4 configs: three stages in the backbone, the fourth in the head's ResLayer."""
+    """The C4 configs have three stages in the backbone, and the fourth in the head."""
     models = pytest.importorskip('mmdet.registry').MODELS
     assert convert(outlined_file('resnet50_sn_detectron_c4'), tmp_path / 'out.pth')[0] == 0
     theirs = torch.load(outlined_file('resnet50_sn_detectron_c4'), weights_only=True)['model']
@@ -109,19 +112,20 @@ def test_segmenter_is_converted_and_verified(
 def test_reader_of_the_output_may_leave(
     option: tuple[str, ...],
     repo: Path,
-    outlined_file: Callable[[str], Path],
     tool_env: dict[str, str],
     tmp_path: Path,
 ) -> None:
+    source = tmp_path / 'bn.pth'
+    torch.save(torch.nn.Sequential(torch.nn.BatchNorm2d(4)).state_dict(), source)
     read, write = os.pipe()
     os.close(read)
     tool = [sys.executable, repo / 'tools/convert_checkpoint.py', *option]
-    files = [outlined_file('resnet50_sn'), tmp_path / 'out.pth']
-    done = subprocess.run([*tool, *files], env=tool_env, stdout=write, stderr=subprocess.PIPE)
+    arguments = [*tool, source, tmp_path / 'out.pth']
+    done = subprocess.run(arguments, env=tool_env, stdout=write, stderr=subprocess.PIPE)
     os.close(write)
     assert done.returncode == -signal.SIGPIPE
     assert done.stderr == b''
-    assert {file.name for file in tmp_path.iterdir()} <= {'out.pth'}
+    assert {file.name for file in tmp_path.iterdir()} <= {'bn.pth', 'out.pth'}
 
 
 def test_classifier_is_kept(
@@ -180,7 +184,7 @@ class Touch:
 
 
 def bad_files(folder: Path, good: bytes) -> dict[str, str]:
-    """Write files that cannot be converted; returns what is said of each."""
+    """Write files that cannot be converted, and return name → message."""
     torch.save(
         {'state_dict': {'conv1.weight': torch.ones(1)}, 'x': Touch(folder / 'ran')}, folder / 'code'
     )
@@ -191,7 +195,8 @@ def bad_files(folder: Path, good: bytes) -> dict[str, str]:
     (folder / 'html').write_text('<html>Quota exceeded</html>')
     (folder / 'folder').mkdir()
     return {
-        'code': 'system, which is neither a tensor nor what mmengine saves, and could run code.',
+        'code': 'system, which is neither a tensor nor something that MMEngine saves, and could '
+        'run code.',
         'list': 'holds no weights by name, but a list.',
         'text': 'it holds no tensor by name.',
         'empty': 'is not a checkpoint, or is damaged or cut short.',
@@ -226,7 +231,7 @@ def test_bad_files_are_one_sentence(
     assert {path.name for path in tmp_path.iterdir()} == {'bad', 'small.pth', 'out.pth'}
     assert not (folder / 'ran').exists()
     torch.load(folder / 'code', weights_only=False)
-    assert (folder / 'ran').exists(), 'the file would not run code where it is trusted'
+    assert (folder / 'ran').exists(), 'the file would run no code even if it were trusted'
 
 
 def test_bad_outputs_are_one_sentence(small: Path, convert: Callable, tmp_path: Path) -> None:
@@ -237,7 +242,7 @@ def test_bad_outputs_are_one_sentence(small: Path, convert: Callable, tmp_path: 
         (tmp_path / 'link.pth', 'is read and would be overwritten: name another file to write.'),
         (tmp_path, 'is a folder: name the file to write in it.'),
         (f'{tmp_path}/new/', 'is a folder: name the file to write in it.'),
-        ('/dev/full', 'is not a regular file: name another one to write.'),
+        ('/dev/full', 'is not a regular file: name another file to write.'),
     ):
         assert convert(small, output) == (2, '', f'error: {output} {message}\n')
     assert small.read_bytes() == before
@@ -264,7 +269,7 @@ def test_ended_tool_leaves_what_was(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The signal comes while the file is written, and again while the unfinished one is removed."""
+    """The signal comes while the file is written, and again during the clean-up."""
     source, number, unlink = outlined_file('resnet50_sn_8x1'), getattr(signal, name), os.unlink
 
     def unlink_late(path: str) -> None:
@@ -275,11 +280,11 @@ def test_ended_tool_leaves_what_was(
     monkeypatch.setattr(os, 'unlink', unlink_late)
     (tmp_path / 'out.pth').write_bytes(b'old')
     for output in ('out.pth', 'new/out.pth'):
-        # Not to end the tests where the tool does not take it, nor to ignore it as they may.
-        signal.signal(number, lambda *_: pytest.fail('the signal is not taken'))
+        # Otherwise the signal could end the tests, or be ignored.
+        signal.signal(number, lambda *_: pytest.fail('the signal was not handled'))
         ended, _, error = convert(source, tmp_path / output)
         assert (ended, error) == (code, '')
-    assert [path.name for path in tmp_path.iterdir()] == ['out.pth']
+    assert [path.name for path in tmp_path.rglob('*') if path.is_file()] == ['out.pth']
     assert (tmp_path / 'out.pth').read_bytes() == b'old'
 
 
@@ -289,7 +294,7 @@ def test_ignored_signal_stays_ignored(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As by nohup."""
+    """This is what nohup does."""
     monkeypatch.setattr(os, 'fsync', lambda _: signal.raise_signal(signal.SIGHUP))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     assert convert(outlined_file('resnet50_sn_8x1'), tmp_path / 'out.pth')[0] == 0

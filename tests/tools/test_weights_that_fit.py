@@ -1,4 +1,4 @@
-"""The tools refuse weights that do not fit before they do anything, and say what does fit."""
+"""The tools refuse weights that do not fit before they start, and say what to do instead."""
 
 import shutil
 from collections.abc import Callable
@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from mmengine.logging import MessageHub, MMLogger
+from mmengine.registry import DefaultScope
+from mmengine.runner import CheckpointLoader
+from mmengine.visualization import Visualizer
 
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
 
 
 @pytest.fixture(scope='module')
 def batch_norm_run(detection_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The checkpoint that the same training with BatchNorm would leave."""
+    """The checkpoint that the same training with BatchNorm would write."""
     checkpoint = read_checkpoint(detection_run / 'epoch_1.pth')
     checkpoint['state_dict'] = {
         name.replace('.sn', '.bn'): value
@@ -25,19 +29,29 @@ def batch_norm_run(detection_run: Path, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture
+def process_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the test, undo what a tool changes in its process."""
+    for kept in (MMLogger, MessageHub, Visualizer, DefaultScope):
+        monkeypatch.setattr(kept, '_instance_dict', kept._instance_dict.copy())
+    monkeypatch.setattr(CheckpointLoader, '_schemes', CheckpointLoader._schemes.copy())
+    for name in ('TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'):
+        # To be restored, it has to be set once.
+        monkeypatch.setenv(name, '')
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
 def refuse(
-    repo: Path, detection_config: Path, run_tool: Callable, sentence: Callable, tmp_path: Path
+    detection_config: Path, fail: Callable, process_state: None, tmp_path: Path
 ) -> Callable[..., str]:
-    """A function that runs a tool, which has to end with one sentence; returns it."""
+    """A function that runs a tool, which must end with one sentence, and returns the sentence."""
 
     def run(tool: str, *args: object, work_dir: Path = tmp_path / 'work') -> str:
-        done = run_tool(
-            *(repo / 'tools' / tool, detection_config, '--work-dir', work_dir, *args), code=2
-        )
+        said = fail(tool, detection_config, '--work-dir', work_dir, *args)
         # Nothing was trained, tested or written.
         assert not list(work_dir.rglob('scalars.json')) or tool == 'report.py'
         assert not (work_dir / 'report').exists()
-        return sentence(done.stderr)
+        return said
 
     return run
 
@@ -49,7 +63,7 @@ def test_training_does_not_start_from_batch_norm(batch_norm_run: Path, refuse: C
     assert f'write {init} in place of load_from' in said
 
 
-def test_training_is_not_continued_from_batch_norm(batch_norm_run: Path, refuse: Callable) -> None:
+def test_training_is_not_resumed_from_batch_norm(batch_norm_run: Path, refuse: Callable) -> None:
     said = refuse('train.py', '--resume', batch_norm_run)
     assert f'{batch_norm_run} cannot be continued by this config: it holds BatchNorm' in said
 
@@ -75,7 +89,7 @@ def test_other_scopes_are_not_evaluated(detection_run: Path, refuse: Callable) -
 
 
 @pytest.mark.parametrize('known', ['layers', 'config'])
-def test_report_does_not_show_ratios_that_nobody_learned(
+def test_report_refuses_ratios_of_other_scopes(
     known: str, detection_run: Path, refuse: Callable, tmp_path: Path
 ) -> None:
     work_dir = tmp_path / 'run'
@@ -93,14 +107,14 @@ def test_training_on_other_classes_starts_and_says_what_starts_anew(
     repo: Path, detection_config: Path, detection_run: Path, run_tool: Callable, tmp_path: Path
 ) -> None:
     start = detection_run / 'epoch_1.pth'
-    # What it finds cannot be judged by the two classes of the data.
+    # The data has only two classes, so there is nothing to validate.
     options = (
         f'load_from={start}',
         'model.roi_head.bbox_head.num_classes=4',
         'train_cfg.val_begin=2',
     )
     train = (repo / 'tools/train.py', detection_config, '--work-dir', tmp_path)
-    # There is nothing to continue: it starts as the config says.
+    # There is nothing to resume: it starts as the config says.
     done = run_tool(*train, '--resume', '--cfg-options', *options)
     anew = f'{tmp_path} holds no checkpoint: the training starts anew, from {start}'
     assert anew in done.stdout

@@ -1,1 +1,1 @@
-"""Checkpoint files: read without running what they may hold, written whole or not at all."""
+"""Checkpoint files: read without running code in them, and written whole or not at all."""

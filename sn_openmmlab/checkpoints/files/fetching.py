@@ -1,4 +1,4 @@
-"""Getting checkpoints from wherever mmengine can, without running what they may hold."""
+"""Reading checkpoints from files, URLs and model zoos, without running code in them."""
 
 import os
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ _FORCED, _FORBIDDEN = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_O
 
 
 def fetch_checkpoint(source: str | os.PathLike, map_location: Any = 'cpu') -> dict:
-    """Read a checkpoint of a file, an address or a model zoo, as ``torchvision://resnet50``.
+    """Read a checkpoint from a file, a URL or a model zoo, such as `torchvision://resnet50`.
 
     Raises:
-        UsageError: it names nothing, it cannot be had, or see
-            :func:`~sn_openmmlab.checkpoints.files.safe_loading.read_checkpoint`.
+        UsageError: `source` is not a string or path, it cannot be loaded, or see
+            `read_checkpoint`.
     """
     if not isinstance(source, str | os.PathLike):
-        raise UsageError(f'a checkpoint must be the name of a file or an address, not {source!r}.')
+        raise UsageError(f'a checkpoint must be the name of a file or a URL, not {source!r}.')
     source = os.fsdecode(source)
     if '://' not in source:
         return read_checkpoint(source, map_location)
@@ -31,13 +31,13 @@ def fetch_checkpoint(source: str | os.PathLike, map_location: Any = 'cpu') -> di
             checkpoint = CheckpointLoader.load_checkpoint(source, map_location)
     except UnpicklingError as error:
         raise UsageError(
-            f'{source} was not loaded: it is damaged, or holds more than weights and could run '
+            f'{source} was not loaded: it is damaged, or it holds more than weights and could run '
             'code.'
         ) from error
-    except Exception as error:  # Each place has its own ways to fail.
+    except Exception as error:  # Each kind of source has its own errors.
         reason = str(error).strip().split('\n')[0]
         raise UsageError(
-            f'{source} cannot be had ({type(error).__name__}: {reason}): name a file.'
+            f'{source} could not be loaded ({type(error).__name__}: {reason}): name a file.'
         ) from error
     check_content(checkpoint, source)
     return checkpoint
@@ -45,7 +45,7 @@ def fetch_checkpoint(source: str | os.PathLike, map_location: Any = 'cpu') -> di
 
 @contextmanager
 def _weights_only() -> Iterator[None]:
-    """Let every ``torch.load`` be one with ``weights_only=True``, whatever it was called with."""
+    """Make every `torch.load` use `weights_only=True`, whatever its arguments."""
     before = {name: os.environ.pop(name, None) for name in (_FORCED, _FORBIDDEN)}
     os.environ[_FORCED] = '1'
     try:

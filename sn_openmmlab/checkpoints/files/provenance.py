@@ -1,4 +1,4 @@
-"""Where a converted checkpoint came from, as it says itself."""
+"""The note in a converted checkpoint that says where it came from."""
 
 import hashlib
 import os
@@ -13,12 +13,12 @@ _CHUNK = 1 << 20
 def provenance(
     files: Iterable[str | os.PathLike], layout: str, scopes: Sequence[str] | None
 ) -> dict[str, Any]:
-    """Return what a converted checkpoint records of itself in its ``meta``.
+    """Return the note for the `meta` of a converted checkpoint.
 
     Args:
-        files: those that it was made from.
-        layout: the name of the layout that they had.
-        scopes: those whose ratios its λ give, in their order, where that is known.
+        files: The files that it was made from.
+        layout: The name of the layout that they had.
+        scopes: The scopes of its λ in their order, or None if they are not known.
     """
     return {
         'sources': [{'file': os.path.basename(file), 'sha256': _sha256(file)} for file in files],
@@ -29,14 +29,14 @@ def provenance(
 
 
 def recorded_scopes(checkpoint: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the scopes of λ in their order, where a converted checkpoint records them."""
+    """Return the scopes of λ in their order, or None if the note does not say them."""
     scopes = recorded(checkpoint, 'scopes')
     known = isinstance(scopes, list) and all(isinstance(scope, str) for scope in scopes)
     return tuple(scopes) if known else None
 
 
 def recorded(checkpoint: Mapping[str, Any], key: str) -> Any:
-    """Return what a checkpoint records of itself by that name, or None."""
+    """Return an entry of the note, or None if there is none."""
     meta = checkpoint.get('meta')
     return meta.get(key) if isinstance(meta, Mapping) and 'converter' in meta else None
 

@@ -1,4 +1,4 @@
-"""The globals that checkpoints of mmengine hold besides tensors."""
+"""The globals that MMEngine writes into checkpoints besides tensors."""
 
 from collections.abc import Callable
 from pickle import UnpicklingError
@@ -21,7 +21,7 @@ _METHODS = {
 
 
 def _known_method(owner: type, name: str) -> Callable:
-    """Take the place of ``getattr``, which would give a checkpoint any attribute of anything."""
+    """Replace `getattr`, by which a checkpoint could reach any attribute of anything."""
     for known, names in _METHODS.items():
         if owner is known and name in names:
             return getattr(owner, name)
@@ -32,13 +32,13 @@ def _full_name(item: type) -> str:
     return f'{item.__module__}.{item.__qualname__}'
 
 
-# With their names, for OneDL's mmengine forgets bare ones after each file it loads.
+# With their names: OneDL's MMEngine forgets bare globals after each file that it loads.
 SAFE_GLOBALS = [
     (_known_method, 'builtins.getattr'),
     *((item, _full_name(item)) for item in (*_METHODS, np.ndarray, np.dtype)),
-    # The types of a number that a metric gave, as in best_score.
+    # The types of numbers from metrics, as in best_score.
     *((kind, _full_name(kind)) for kind in {type(np.dtype(code)) for code in '?bhilqBHILQefd'}),
-    # numpy 2 renamed the module; a checkpoint holds the name of the numpy that wrote it.
+    # NumPy 2 renamed the module; a checkpoint holds the name in the NumPy that wrote it.
     (multiarray._reconstruct, 'numpy.core.multiarray._reconstruct'),
     (multiarray._reconstruct, 'numpy._core.multiarray._reconstruct'),
     (multiarray.scalar, 'numpy.core.multiarray.scalar'),
@@ -47,10 +47,10 @@ SAFE_GLOBALS = [
 
 
 def allow_mmengine_checkpoints() -> None:
-    """Let ``torch.load(weights_only=True)`` read the checkpoints that mmengine writes.
+    """Let `torch.load(weights_only=True)` read the checkpoints that MMEngine writes.
 
-    Since torch 2.6 that is the default, and mmengine 0.10.7 could not read its own files. Before
-    torch 2.6 such names cannot be allowed, and mmengine does not need it.
+    This is the default since torch 2.6, so that MMEngine 0.10.7 could not read its own files. In
+    earlier versions of torch it is neither possible nor needed.
     """
     if torch.__version__ >= torch.torch_version.TorchVersion('2.6'):
         torch.serialization.add_safe_globals(SAFE_GLOBALS)

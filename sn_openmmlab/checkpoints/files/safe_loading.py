@@ -1,4 +1,4 @@
-"""Reading checkpoint files without running what they may hold."""
+"""Reading checkpoint files without running code in them."""
 
 import os
 import re
@@ -13,10 +13,10 @@ from sn_openmmlab.errors import UsageError
 
 
 def load_safely() -> None:
-    """From now on let mmengine load every checkpoint with ``weights_only=True``.
+    """Make MMEngine load every checkpoint with `weights_only=True` from now on.
 
-    OneDL's mmengine reads a file that this refuses once more, without it, and so runs what the
-    file holds. torch's own switch forbids that in this process and those that it starts.
+    If torch refuses a file, OneDL's MMEngine reads it again without `weights_only`, which runs the
+    code in it. Torch's own switch forbids that, in this process and in those that it starts.
     """
     allow_mmengine_checkpoints()
     os.environ.pop('TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD', None)
@@ -28,9 +28,9 @@ def read_checkpoint(path: str | os.PathLike, map_location: Any = 'cpu') -> dict:
     """Read a checkpoint file.
 
     Raises:
-        UsageError: there is no such file, it may not be read, it is not a checkpoint or is cut
-            short, it is compressed, or it holds more than tensors, plain values and what mmengine
-            writes, and so could run code.
+        UsageError: The file is missing, not readable, not a checkpoint, cut short or compressed;
+            or it holds more than tensors, plain values and what MMEngine writes, and so could
+            run code.
     """
     path = os.path.expanduser(path)
     if not os.path.isfile(path):
@@ -41,13 +41,13 @@ def read_checkpoint(path: str | os.PathLike, map_location: Any = 'cpu') -> dict:
     except UsageError:
         raise
     except PermissionError as error:
-        raise UsageError(f'{path} may not be read: {error.strerror}.') from error
-    except Exception as error:  # What damaged bytes make of the reader can be any.
+        raise UsageError(f'{path} cannot be read: {error.strerror}.') from error
+    except Exception as error:  # Damaged bytes can raise anything.
         refused = re.search(r'GLOBAL ([\w.]+)', str(error))
         if refused:
             raise UsageError(
-                f'{path} was not loaded: it holds {refused[1]}, which is neither a tensor nor what '
-                'mmengine saves, and could run code.'
+                f'{path} was not loaded: it holds {refused[1]}, which is neither a tensor nor '
+                'something that MMEngine saves, and could run code.'
             ) from error
         raise UsageError(f'{path} is not a checkpoint, or is damaged or cut short.') from error
     check_content(checkpoint, path)
@@ -55,14 +55,14 @@ def read_checkpoint(path: str | os.PathLike, map_location: Any = 'cpu') -> dict:
 
 
 def check_content(checkpoint: Any, source: str) -> None:
-    """Raise UsageError unless what was read from ``source`` is a dict, of weights by name."""
+    """Raise UsageError unless `checkpoint`, which was read from `source`, has weights by name."""
     state = checkpoint.get('state_dict', checkpoint) if isinstance(checkpoint, dict) else checkpoint
     if not isinstance(state, dict) or not all(isinstance(key, str) for key in state):
         raise UsageError(f'{source} holds no weights by name, but a {type(state).__name__}.')
 
 
 def _check_archive(path: str) -> None:
-    """Raise UsageError where a file would take more memory than it has bytes."""
+    """Raise UsageError if a file would take more memory than it has bytes."""
     with open(path, 'rb') as stream:
         if stream.read(4) != b'PK\x03\x04':
             return
@@ -70,13 +70,13 @@ def _check_archive(path: str) -> None:
         size = sum(part.file_size for part in archive.infolist())
     if size > os.path.getsize(path):
         raise UsageError(
-            f'{path} was not loaded: it would unpack to {size} bytes, while torch.save does not '
-            'compress.'
+            f'{path} was not loaded: it would unpack to {size} bytes, more than the file has, but '
+            'torch.save does not compress.'
         )
 
 
 def check_resumable(path: str | os.PathLike) -> None:
-    """Raise UsageError unless the checkpoint file holds a training that can be continued."""
+    """Raise UsageError unless training can be resumed from the checkpoint file."""
     checkpoint = read_checkpoint(path)
     meta, hub = checkpoint.get('meta'), checkpoint.get('message_hub')
     if (
@@ -85,14 +85,14 @@ def check_resumable(path: str | os.PathLike) -> None:
         or not {'epoch', 'iter'} <= set(meta)
     ):
         raise UsageError(
-            f'{path} holds weights, but no training to continue: to start from the weights, give '
+            f'{path} holds weights, but no training to resume: to start from the weights, give '
             f'--cfg-options load_from={path} in place of --resume.'
         )
 
 
 def _load_from_local(filename: str, map_location: Any) -> dict:
     checkpoint = read_checkpoint(filename, map_location)
-    # The config that mmcv 1 saved: Runner.resume would run it.
+    # Runner.resume would run the config that mmcv 1 saved.
     if isinstance(checkpoint.get('meta'), dict):
         checkpoint['meta'].pop('config', None)
     return checkpoint

@@ -1,1 +1,1 @@
-"""What becomes of each weight of a file, by the layout that the file has."""
+"""What each weight of a file becomes, by the layout of the file."""

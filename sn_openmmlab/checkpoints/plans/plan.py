@@ -1,4 +1,4 @@
-"""Which weight of a file becomes which of a model, and what of either is left over."""
+"""Which weight of a file becomes which weight of a model, and what is left over."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -7,27 +7,29 @@ import torch
 from torch import Tensor
 
 from sn_openmmlab.checkpoints.names import few, few_misfits
-from sn_openmmlab.checkpoints.plans.resnet import Shape
+from sn_openmmlab.checkpoints.plans.layout import Layout
+from sn_openmmlab.checkpoints.plans.norm_shapes import Shape
+from sn_openmmlab.checkpoints.usable import check_usable
 from sn_openmmlab.errors import UsageError
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A conversion before it is done.
+    """A conversion before it is carried out.
 
     Attributes:
-        layout: the name of the layout of the file.
-        title: what the file is, for people.
-        weights: those of the file.
-        pairs: name in the file → name in the model, where the shape fits.
-        expected: name in the model → shape there.
-        dropped: names in the file that the model does not take, as the classifier.
-        left_over: names in the file that the layout does not have.
-        missing: names in the model that nothing in the file becomes.
-        misfits: name in the file → the shape that it should have.
+        layout: The layout of the file.
+        title: What messages call the content of the file.
+        weights: The weights of the file.
+        pairs: Name in the file → name in the model, if the shape fits.
+        expected: Name in the model → shape there.
+        dropped: Names in the file that the model does not need, such as the classifier.
+        left_over: Names in the file that the layout does not have.
+        missing: Names in the model that nothing in the file fills.
+        misfits: Name in the file → the shape that it should have.
     """
 
-    layout: str
+    layout: Layout
     title: str
     weights: Mapping[str, Tensor]
     pairs: Mapping[str, str]
@@ -48,13 +50,13 @@ class Plan:
             }
             faults.append(f'has {few_misfits(shapes)}')
         if self.left_over:
-            faults.append(f'has besides {few(self.left_over)}')
+            faults.append(f'also has {few(self.left_over)}')
         if faults:
             raise UsageError(f'it looks like {self.title}, but {", and ".join(faults)}.')
         check_usable({name: self.weights[name] for name in self.pairs})
 
     def under(self, prefix: str) -> 'Plan':
-        """Return the plan of a model that has this one as its part ``prefix``."""
+        """Return the plan for a model that has this one as its part `prefix`."""
         return replace(
             self,
             pairs={source: prefix + target for source, target in self.pairs.items()},
@@ -63,30 +65,34 @@ class Plan:
         )
 
     def convert(self) -> dict[str, Tensor]:
-        """Return the weights of the model, each in memory of its own."""
+        """Return the weights of the model; they share no memory with those of the file."""
         return {
             target: _copy(self.weights[source]).reshape(self.expected[target])
             for source, target in self.pairs.items()
         }
 
 
+def _as_expected(_: str, shape: Shape) -> Shape:
+    return shape
+
+
 def make_plan(
-    layout: str,
+    layout: Layout,
     title: str,
     weights: Mapping[str, Tensor],
     targets: Mapping[str, str | None],
     expected: Mapping[str, Shape],
-    source_shape: Callable[[str, Shape], Shape],
+    source_shape: Callable[[str, Shape], Shape] = _as_expected,
 ) -> Plan:
-    """Hold what the weights of a file could become against what a model has.
+    """Compare the weights of a file with those of a model.
 
     Args:
-        layout: see :class:`Plan`, as ``title``, ``weights`` and ``expected``.
-        title: likewise.
-        weights: likewise.
-        targets: name in the file → what it is called in the model, or None; what is not named is
-            dropped.
-        expected: likewise.
+        layout: As in `Plan`.
+        title: As in `Plan`.
+        weights: As in `Plan`.
+        targets: Name in the file → name in the model, or None if the layout does not have it.
+            Weights that are not in `targets` are dropped.
+        expected: As in `Plan`.
         source_shape: (name in the model, shape there) → shape in the file.
     """
     pairs, left_over, misfits, found = {}, [], {}, set()
@@ -110,40 +116,6 @@ def make_plan(
         left_over=left_over,
         missing=[name for name in expected if name not in found],
         misfits=misfits,
-    )
-
-
-def check_usable(weights: Mapping[str, Tensor]) -> None:
-    """Raise UsageError, which names the weights, where a network could not compute with them.
-
-    Each has to be dense, of floating point (or a counter), and finite; no variance is negative.
-    """
-    odd = [name for name, weight in weights.items() if not _is_dense(weight)]
-    if odd:
-        raise UsageError(
-            f'these are not dense tensors of floating point: {few(odd)}; save the weights as such.'
-        )
-    broken = [name for name, weight in weights.items() if not _is_sound(name, weight)]
-    if broken:
-        raise UsageError(
-            f'these hold NaN, infinity or a negative variance: {few(broken)}; take weights of a '
-            'training that did not diverge.'
-        )
-
-
-def _is_dense(weight: Tensor) -> bool:
-    if weight.layout != torch.strided or weight.is_meta or weight.is_quantized:
-        return False
-    # A small file can hold a huge tensor, of one number that is repeated.
-    whole = weight.untyped_storage().nbytes() >= weight.numel() * weight.element_size()
-    return whole and (weight.is_floating_point() or weight.dim() == 0)
-
-
-def _is_sound(name: str, weight: Tensor) -> bool:
-    # In float64, since not every type has these.
-    values = weight.double()
-    return bool(values.isfinite().all()) and not (
-        name.endswith('running_var') and bool((values < 0).any())
     )
 
 

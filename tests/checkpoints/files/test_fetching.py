@@ -25,7 +25,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Where a server shows ``tmp_path``."""
+    """The URL of a server that serves `tmp_path`."""
     monkeypatch.setenv('TORCH_HOME', str(tmp_path / 'home'))
     handler = functools.partial(Quiet, directory=tmp_path)
     server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)
@@ -35,7 +35,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.server_close()
 
 
-def test_places_of_every_kind_are_read(
+def test_sources_of_every_kind_are_read(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.save({'state_dict': {'a': torch.ones(2)}}, tmp_path / 'weights.pth')
@@ -78,7 +78,7 @@ def test_nothing_of_a_file_from_the_web_runs_and_the_switches_stay(
         ({'state_dict': {0: torch.ones(1)}}, 'dict'),
     ],
 )
-def test_no_place_gives_anything_but_weights_by_name(
+def test_files_without_weights_by_name_are_refused(
     content: Any, kind: str, address: str, tmp_path: Path
 ) -> None:
     torch.save(content, tmp_path / 'odd.pth')
@@ -88,10 +88,8 @@ def test_no_place_gives_anything_but_weights_by_name(
 
 
 @pytest.mark.parametrize('source', [None, 3, b'weights.pth', ['weights.pth'], {}])
-def test_what_names_nothing_is_one_sentence(source: Any) -> None:
-    with pytest.raises(
-        UsageError, match='must be the name of a file or an address, not '
-    ) as caught:
+def test_source_that_is_no_name_is_one_sentence(source: Any) -> None:
+    with pytest.raises(UsageError, match='must be the name of a file or a URL, not ') as caught:
         fetch_checkpoint(source)
     assert str(caught.value).endswith(f'{source!r}.')
 
@@ -100,12 +98,12 @@ def test_what_names_nothing_is_one_sentence(source: Any) -> None:
     ('source', 'reason'),
     [
         ('{address}/absent.pth', 'HTTPError: .*404'),
-        ('{address}/page.pth', 'was not loaded|cannot be had'),
+        ('{address}/page.pth', 'was not loaded|could not be loaded'),
         ('open-mmlab://absent', 'KeyError: .*absent'),
         ('absent.pth', 'there is no checkpoint file absent.pth'),
     ],
 )
-def test_what_cannot_be_had_is_one_sentence(
+def test_source_that_cannot_be_loaded_is_one_sentence(
     source: str, reason: str, address: str, tmp_path: Path
 ) -> None:
     (tmp_path / 'page.pth').write_text('<!DOCTYPE html><title>404</title>')

@@ -1,4 +1,4 @@
-"""Files that would take far more memory than they have bytes, and files that may not be read."""
+"""Files that would take far more memory than they have bytes, and unreadable files."""
 
 import io
 import pickle
@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
-from sn_openmmlab.checkpoints.plans.authors import to_toolbox
+from sn_openmmlab.checkpoints.plans.layouts import to_toolbox
 from sn_openmmlab.errors import UsageError
 
 
 @pytest.fixture
 def zip_bomb(tmp_path: Path) -> Path:
-    """A checkpoint of 64 MB of zeros in less than 100 kB."""
+    """A checkpoint of less than 100 kB that unpacks to 64 MB of zeros."""
     file = tmp_path / 'bomb.pth'
     torch.save({'conv1.weight': torch.zeros(4)}, tmp_path / 'small.pth')
     with (
@@ -36,7 +36,7 @@ def zip_bomb(tmp_path: Path) -> Path:
 
 def test_zip_bomb_is_refused_unread(zip_bomb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def load(*_: Any, **__: Any) -> None:
-        pytest.fail('it is unpacked')
+        pytest.fail('the file was unpacked')
 
     monkeypatch.setattr(torch, 'load', load)
     with pytest.raises(UsageError, match=r'bomb\.pth was not loaded: it would unpack to 671\d+'):
@@ -44,7 +44,7 @@ def test_zip_bomb_is_refused_unread(zip_bomb: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_overlapping_parts_are_refused(tmp_path: Path) -> None:
-    """Parts that share their bytes need no compression to be many times the file."""
+    """Parts that share their bytes can add up to many times the size of the file."""
     file = tmp_path / 'overlap.pth'
     torch.save({'conv1.weight': torch.ones(1000)}, file)
     with zipfile.ZipFile(file, 'a') as archive:
@@ -55,7 +55,7 @@ def test_overlapping_parts_are_refused(tmp_path: Path) -> None:
         read_checkpoint(file)
 
 
-def test_ordinary_checkpoints_are_not_taken_for_one(tmp_path: Path) -> None:
+def test_ordinary_checkpoints_are_read(tmp_path: Path) -> None:
     for name, weights in {'none': {}, 'many': {f'{i}.w': torch.ones(1) for i in range(99)}}.items():
         torch.save(weights, tmp_path / name)
         assert len(read_checkpoint(tmp_path / name)) == len(weights)
@@ -75,10 +75,10 @@ def test_huge_tensor_of_a_small_file_is_not_copied(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize('zip_format', [True, False])
 def test_huge_claim_of_a_small_file_is_refused(zip_format: bool, tmp_path: Path) -> None:
-    """A file whose storage is said to be of a petabyte."""
+    """The file claims that its storage has a petabyte."""
     small = io.BytesIO()
     torch.save({'w': torch.zeros(123457)}, small, _use_new_zipfile_serialization=zip_format)
-    # How a pickle holds the two whole numbers.
+    # The two integers as a pickle holds them.
     honest, claimed = (
         b'J' + (123457).to_bytes(4, 'little'),
         b'\x8a\x07' + (10**15).to_bytes(7, 'little'),
@@ -95,7 +95,7 @@ def test_huge_claim_of_a_small_file_is_refused(zip_format: bool, tmp_path: Path)
         read_checkpoint(file)
 
 
-def test_unreadable_file_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / 'secret.pth'
     file.write_bytes(pickle.dumps({}))
 
@@ -103,5 +103,5 @@ def test_unreadable_file_is_said_to_be(tmp_path: Path, monkeypatch: pytest.Monke
         raise PermissionError(13, 'Permission denied')
 
     monkeypatch.setattr('builtins.open', forbid)
-    with pytest.raises(UsageError, match=r'secret\.pth may not be read: Permission denied\.'):
+    with pytest.raises(UsageError, match=r'secret\.pth cannot be read: Permission denied\.'):
         read_checkpoint(file)

@@ -1,4 +1,4 @@
-"""What checkpoints of mmengine hold besides tensors is allowed, and no more."""
+"""Globals that checkpoints of MMEngine hold are allowed, and no others."""
 
 import pickle
 import pickletools
@@ -30,7 +30,7 @@ class CallOnLoad:
 
 
 def globals_of(checkpoint: Path) -> set[str]:
-    """The names in a checkpoint, as Python's own reader of pickles tells them."""
+    """Return the globals that a checkpoint names, as read by Python's pickletools."""
     with zipfile.ZipFile(checkpoint) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith('/data.pkl')]
         pickled = archive.read(name)

@@ -1,4 +1,4 @@
-"""Checkpoint files are read without running anything, and what cannot be read is said so."""
+"""Checkpoint files are read without running code in them, and other files are refused."""
 
 import json
 import pickle
@@ -16,7 +16,7 @@ from sn_openmmlab.errors import UsageError
 
 Malicious = Callable[[str, bool], tuple[Path, Path]]
 
-# Loads the files of its arguments in every way that mmengine has, after load_safely().
+# Loads the files in its arguments in every way that MMEngine has, after load_safely().
 LOAD_THROUGH_MMENGINE = """
 import functools, http.server, json, sys, threading
 from mmengine.model import BaseModel
@@ -56,7 +56,7 @@ server.shutdown()
 print('\\n' + json.dumps(outcomes))
 """
 
-# Continues a training from a checkpoint twice, as mmengine does it and after load_safely().
+# Resumes training from a checkpoint twice: as MMEngine does, and after load_safely().
 RESUME = """
 import sys
 import torch
@@ -100,7 +100,7 @@ def test_payload_is_refused_and_does_not_run(
         read_checkpoint(file)
     assert str(file) in str(caught.value)
     assert not marker.exists()
-    # The same file does run where it is trusted, so the test can tell.
+    # The same file does run if it is trusted, so the test would notice.
     torch.load(file, weights_only=False)
     assert marker.exists()
 
@@ -157,7 +157,7 @@ def test_resuming_runs_no_config_from_the_checkpoint(
         files.append(tmp_path / f'{name}.pth')
         torch.save(checkpoint, files[-1])
     done = run_tool('-c', RESUME, tmp_path / 'work', *files)
-    # mmengine alone runs it, so the test can tell.
+    # MMEngine without load_safely() runs it, so the test would notice.
     assert 'trusted: 3 epochs, 9 iterations' in done.stdout
     assert markers[0].exists()
     assert 'guarded: 3 epochs, 9 iterations' in done.stdout
@@ -260,7 +260,7 @@ def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
             read_checkpoint(path)
 
 
-def test_training_can_be_continued_from_a_real_checkpoint(real_checkpoint: Path) -> None:
+def test_training_can_be_resumed_from_a_real_checkpoint(real_checkpoint: Path) -> None:
     check_resumable(real_checkpoint)
 
 
@@ -277,7 +277,7 @@ def test_training_can_be_continued_from_a_real_checkpoint(real_checkpoint: Path)
     ],
     ids=['bare', 'weights', 'no_message_hub', 'no_epoch', 'no_meta', 'none_meta', 'none_hub'],
 )
-def test_training_cannot_be_continued_from_weights(checkpoint: dict, tmp_path: Path) -> None:
+def test_training_cannot_be_resumed_from_weights(checkpoint: dict, tmp_path: Path) -> None:
     file = tmp_path / 'weights.pth'
     torch.save(checkpoint, file)
     with pytest.raises(UsageError, match=f'--cfg-options load_from={re.escape(str(file))}'):

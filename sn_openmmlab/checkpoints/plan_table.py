@@ -1,4 +1,4 @@
-"""The table that shows a conversion before it is done."""
+"""The table that shows a conversion before it is carried out."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -14,7 +14,7 @@ _WIDEST = 1000
 
 
 def print_table(plans: Sequence[Plan]) -> None:
-    """Print name in the file, name in the model and shape of each weight, and what is left over."""
+    """Print both names and the shape of each weight, and what is left over."""
     table = Table()
     for heading in ('in the file', 'in the model', 'shape'):
         table.add_column(heading, overflow='fold')

@@ -1,4 +1,4 @@
-"""The weights of a checkpoint are arrays by name, wherever they lie."""
+"""The weights of a checkpoint are found, bare or nested."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_mmengine_takes_these_weights(nest: Callable) -> None:
         assert list(weights_for_mmengine(file, prefix)) == ['b.weight']
 
 
-def test_what_layers_recorded_goes_along_with_their_names() -> None:
+def test_records_of_the_layers_are_kept_under_their_new_names() -> None:
     state = torch.nn.ModuleDict({'a': torch.nn.BatchNorm2d(2)}).state_dict()
     assert weights_for_mmengine({'state_dict': state})._metadata['a'] == {'version': 2}
     assert weights_for_mmengine(state, 'a')._metadata == {}
@@ -37,9 +37,9 @@ def test_what_layers_recorded_goes_along_with_their_names() -> None:
     assert find_weights({'model': state, 'epoch': 3})._metadata['a'] == {'version': 2}
 
 
-def test_weights_that_mmengine_passes_over_are_said() -> None:
-    with pytest.raises(UsageError, match=r"lie under 'net', where mmengine does not look: name"):
+def test_weights_that_mmengine_would_not_find_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"lie under 'net', where MMEngine does not look: name"):
         weights_for_mmengine({'net': {'a.weight': torch.ones(2)}, 'epoch': 3})
-    with pytest.raises(UsageError, match=r'no weight in it starts with b\., as a\.weight show'):
+    with pytest.raises(UsageError, match=r'starts with b\.: their names are a\.weight\.'):
         weights_for_mmengine({'a.weight': torch.ones(2)}, 'b')
     assert weights_for_mmengine({}) == {}

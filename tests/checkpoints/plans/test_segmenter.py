@@ -31,7 +31,7 @@ def decoder(released: Callable[[str], dict]) -> dict[str, Tensor]:
 
 
 def head_by_hand(x: Tensor, weights: Mapping[str, Tensor], suffix: str) -> Tensor:
-    """The authors' head in evaluation: 3x3 convolution, SN, ReLU, 1x1 convolution."""
+    """Compute the authors' head in evaluation: 3x3 convolution, SN, ReLU, 1x1 convolution."""
     conv, norm = f'cbr{suffix}.0', f'cbr{suffix}.1'
     x = F.conv2d(x, weights[f'{conv}.weight'], padding=1)
     sn = {part: weights[f'{norm}.{part}'] for part in ('weight', 'bias')}
@@ -57,7 +57,7 @@ def test_heads_compute_what_the_authors_do(
     config = Config.fromfile(repo / CONFIG).model[name]
     config.norm_cfg.correction = 1
     suffix, channels = HEADS[name]
-    # Whatever scope other tests left.
+    # Other tests may have left another scope.
     with DefaultScope.overwrite_default_scope('mmseg'):
         head = models.build(config).eval()
     state = plan_decoder(decoder).convert()
@@ -65,7 +65,7 @@ def test_heads_compute_what_the_authors_do(
     head.load_state_dict(own)
     x = torch.randn(2, channels, 7, 5, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        # Between features of other stages, from which it takes its own.
+        # The head picks its own stage.
         stages = [x.new_zeros(0) for _ in range(4)]
         stages[config.in_index] = x
         ours, theirs = head(stages), head_by_hand(x, decoder, suffix)
@@ -144,11 +144,11 @@ DECODERS = {
     ),
     'more': (
         lambda w: w | {'ppm.0.1.weight': torch.ones(512, 2048, 1, 1)},
-        r'has besides ppm\.0\.1\.weight\.',
+        r'also has ppm\.0\.1\.weight\.',
     ),
     'a backbone': (
         lambda w: {'conv1.weight': torch.ones(64, 3, 7, 7)},
-        r'lacks decode_head\.convs\.0\.conv\.weight, .* and has besides conv1\.weight\.',
+        r'lacks decode_head\.convs\.0\.conv\.weight, .* and also has conv1\.weight\.',
     ),
     'flat γ': (
         lambda w: w | {'cbr.1.weight': torch.ones(512)},

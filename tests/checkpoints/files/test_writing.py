@@ -19,7 +19,7 @@ NEW = {'state_dict': {'layer.weight': torch.arange(3.0)}}
 
 @pytest.fixture(params=['new', 'old'])
 def output(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A file to write; where it is there already it says so."""
+    """A file to write, which may already exist."""
     file = tmp_path / 'folder' / 'out.pth'
     file.parent.mkdir()
     if request.param == 'old':
@@ -55,7 +55,7 @@ def test_permissions_of_a_replaced_file_stay(mode: int, tmp_path: Path) -> None:
     assert torch.load(file, weights_only=True)['state_dict']['layer.weight'].shape == (3,)
 
 
-def test_permissions_stay_before_there_is_anything_to_read(
+def test_permissions_are_set_before_there_is_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / 'out.pth'
@@ -109,30 +109,6 @@ def test_failure_leaves_what_was(
     assert contents(output.parent) == before
 
 
-@pytest.mark.parametrize('step', ['mkdir', 'fsync', 'replace'])
-def test_folders_made_in_vain_are_removed(
-    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / 'there').mkdir()
-    monkeypatch.setattr(os, step, fail_with(errno.ENOSPC))
-    with pytest.raises(UsageError, match=r'was not written: No space left on device'):
-        write_checkpoint(NEW, tmp_path / 'there/a/b/out.pth')
-    assert list(tmp_path.rglob('*')) == [tmp_path / 'there']
-
-
-def test_folders_that_others_use_by_then_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: Any) -> None:
-        (tmp_path / 'a/other').write_bytes(b'other')
-        raise OSError(errno.ENOSPC, 'No space left on device')
-
-    monkeypatch.setattr(os, 'fsync', fail)
-    with pytest.raises(UsageError, match='was not written'):
-        write_checkpoint(NEW, tmp_path / 'a/b/out.pth')
-    assert contents(tmp_path / 'a') == {'other': b'other'}
-
-
 @pytest.mark.skipif(not hasattr(os, 'geteuid'), reason='needs file permissions')
 def test_folder_that_may_not_be_written(output: Path, unprivileged: None) -> None:
     with pytest.raises(UsageError, match=r'out\.pth was not written: Permission denied'):
@@ -141,7 +117,7 @@ def test_folder_that_may_not_be_written(output: Path, unprivileged: None) -> Non
 
 @pytest.fixture
 def unprivileged(tmp_path: Path) -> Iterator[None]:
-    """Nothing in the folders of this test may be written, not by root either."""
+    """The folders of this test are read-only, even for root."""
     folders = [tmp_path, *(path for path in tmp_path.iterdir() if path.is_dir())]
     for folder in folders:
         folder.chmod(0o555)
@@ -156,7 +132,7 @@ def unprivileged(tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def full_disk() -> Iterator[None]:
-    """The limit on the size of files stands for a disk that gets full while it is written."""
+    """A limit on the size of files, which acts like a disk that gets full."""
     resource = pytest.importorskip('resource')
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -198,7 +174,7 @@ def test_input_is_no_output(tmp_path: Path) -> None:
             check_output(tmp_path / name, [tmp_path / 'other.pth', file])
 
 
-def test_unfit_outputs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_outputs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_output(tmp_path / 'new/out.pth', [tmp_path / 'in.pth'])
     with pytest.raises(UsageError, match='is a folder: name the file'):
         check_output(tmp_path, [])
@@ -206,7 +182,7 @@ def test_unfit_outputs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         check_output('/dev/null', [])
     (tmp_path / 'out.pth').write_bytes(b'')
     monkeypatch.setattr(os, 'access', lambda *_: False)
-    with pytest.raises(UsageError, match='is there and write-protected'):
+    with pytest.raises(UsageError, match='exists and is write-protected'):
         check_output(tmp_path / 'out.pth', [])
 
 

@@ -1,4 +1,4 @@
-"""What loading weights into a module would fill, found without changing the module."""
+"""What loading weights would fill, tried without changing the module."""
 
 import copy
 import math
@@ -13,7 +13,7 @@ from mmengine.model import BaseTTAModel, is_model_wrapper
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from sn_openmmlab.checkpoints.plans.resnet import Shape
+from sn_openmmlab.checkpoints.plans.norm_shapes import Shape
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 _COUNTER = 'num_batches_tracked'
@@ -24,11 +24,10 @@ class LoadedLayer:
     """A module with weights of its own.
 
     Attributes:
-        name: in the network.
-        module: it.
-        missing: those of its own weights that the load leaves as they are, for want of one of that
-            name.
-        misfits: by own weight, the shape that the load has and the shape that is needed.
+        name: Its name in the network.
+        module: The module.
+        missing: Its own weights that the file lacks, by the names in the module.
+        misfits: Own weight → its shape in the file, and the shape that is needed.
     """
 
     name: str
@@ -38,23 +37,23 @@ class LoadedLayer:
 
     @property
     def filled(self) -> bool:
-        """Whether it gets all its weights; old files lack counters, which change nothing."""
+        """Whether it gets all its weights. Old files lack counters, which change nothing."""
         return not self.misfits and set(self.missing) <= {_COUNTER}
 
     @property
     def untouched(self) -> bool:
-        """Whether it gets none; torch makes up a counter where there is none."""
+        """Whether it gets no weight. Torch makes up a counter that is missing."""
         own = {name for name, _ in _own_tensors(self.module)}
         return own - {_COUNTER} <= {*self.missing, *self.misfits}
 
 
 @dataclass
 class TrialLoad:
-    """What a load would do.
+    """What loading would do.
 
     Attributes:
-        layers: those of the network, in its order.
-        unexpected: names that no layer takes.
+        layers: The layers of the network, in its order.
+        unexpected: The names of weights that no layer takes.
     """
 
     layers: list[LoadedLayer] = field(default_factory=list)
@@ -62,25 +61,25 @@ class TrialLoad:
 
 
 def try_loading(module: nn.Module, state: Mapping[str, Tensor]) -> TrialLoad:
-    """Load weights as mmengine would, names and all, but into copies of those of the module.
+    """Load weights as MMEngine would, but into copies of the module's own.
 
-    What modules do on loading, as to rename weights or to compute some, happens to the copies.
+    Modules may rename weights or compute some on loading; that happens to the copies.
 
     Raises:
-        UsageError: a layer refuses its weights.
+        UsageError: A layer refuses its weights.
     """
     copies = {
         f'module.{name}': tensor.detach().clone()
         for name, tensor in chain(module.named_parameters(), module.named_buffers())
     }
     with warnings.catch_warnings():
-        # What the layers warn of is told by who asks.
+        # The caller reports what the layers warn of.
         warnings.simplefilter('ignore')
         return functional_call(_Trial(module), copies, (state,))
 
 
 def left_by_own_code(module: nn.Module) -> list[str]:
-    """Return the SN layers that ``init_weights`` of the module gives no λ, tried on a copy."""
+    """Return the SN layers to which `init_weights` of the module gives no λ, tried on a copy."""
     trial = copy.deepcopy(module)
     layers = {n: layer for n, layer in trial.named_modules() if isinstance(layer, SwitchNorm)}
     for layer in layers.values():
@@ -91,14 +90,14 @@ def left_by_own_code(module: nn.Module) -> list[str]:
 
 
 def unwrapped(module: nn.Module) -> nn.Module:
-    """Return what lies in wrappers of distribution and test-time augmentation, as mmengine does."""
+    """Return the module inside wrappers for distribution and test-time augmentation."""
     while is_model_wrapper(module) or isinstance(module, BaseTTAModel):
         module = module.module
     return module
 
 
 class _Trial(nn.Module):
-    """Loads when it is called: torch puts other tensors in and back around a call alone."""
+    """Loads when it is called, since torch can swap tensors only around a call."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -137,7 +136,7 @@ def _load(
 
 
 def _own_tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
-    """Parameters and buffers of the module itself that are saved with it."""
+    """Return the parameters and buffers of the module itself that are saved with it."""
     named = chain(module._parameters.items(), module._buffers.items())
     left_out = module._non_persistent_buffers_set
     return [(name, value) for name, value in named if value is not None and name not in left_out]

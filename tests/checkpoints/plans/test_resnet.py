@@ -1,4 +1,4 @@
-"""ResNets with BatchNorm of the toolboxes are known whole, and what is wrong with one is named."""
+"""The weights of the toolboxes' ResNets are known, and faults in a file are named."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from sn_openmmlab.checkpoints.plans.batch_norm import plan_batch_norm
-from sn_openmmlab.checkpoints.plans.bn_resnet import bn_resnet_depth, is_resnet
+from sn_openmmlab.checkpoints.plans.resnet import is_bn_resnet, resnet_depth
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
@@ -25,7 +25,7 @@ NETWORKS = [
 
 @pytest.fixture(scope='module')
 def build() -> Callable[..., nn.Module]:
-    """A function that builds a network without memory, of a toolbox's name and settings."""
+    """A function (type, **settings) -> a network of a toolbox, which takes no memory."""
     models = {
         'mmdet': pytest.importorskip('mmdet.models'),
         'mmseg': pytest.importorskip('mmseg.models'),
@@ -40,7 +40,7 @@ def build() -> Callable[..., nn.Module]:
 
 
 def zeros(model: nn.Module) -> dict[str, Tensor]:
-    """Weights of the shapes of a model that has no memory."""
+    """Return zeros for the weights of a model that takes no memory."""
     return {name: torch.zeros(value.shape) for name, value in model.state_dict().items()}
 
 
@@ -54,15 +54,15 @@ def resnet18(build: Callable) -> dict[str, Tensor]:
 @pytest.mark.parametrize('network', NETWORKS, ids=lambda n: f'{n["type"]}-{n["depth"]}')
 def test_resnets_of_the_toolboxes_become_those_with_sn(network: dict, build: Callable) -> None:
     weights = zeros(build(**network))
-    assert is_resnet(weights)
-    assert bn_resnet_depth(weights) == network['depth']
+    assert is_bn_resnet(weights)
+    assert resnet_depth(weights) == network['depth']
     plan = plan_batch_norm({**weights, 'fc.weight': torch.zeros(1000, 8)})
     plan.check()
     expected = zeros(build(**network, norm_cfg=dict(type='SN')))
     converted = plan.convert()
     assert converted.keys() == expected.keys()
     assert all(value.shape == expected[name].shape for name, value in converted.items())
-    assert plan.layout == 'resnet-bn'
+    assert plan.layout.name == 'resnet-bn'
     assert plan.dropped == ['fc.weight']
 
 
@@ -83,12 +83,12 @@ RELATIVES = {
 
 
 @pytest.mark.parametrize('relative', RELATIVES)
-def test_relatives_of_resnet_are_taken_as_they_are(relative: str, build: Callable) -> None:
+def test_networks_like_resnet_keep_their_shapes(relative: str, build: Callable) -> None:
     network = RELATIVES[relative]
     weights = zeros(build(**network))
     plan = plan_batch_norm(weights)
     plan.check()
-    assert plan.layout == 'bn'
+    assert plan.layout.name == 'bn'
     expected = zeros(build(**network, norm_cfg=dict(type='SN')))
     converted = plan.convert()
     assert converted.keys() == expected.keys()
@@ -111,7 +111,7 @@ def test_resnet_may_end_early(stages: int, build: Callable) -> None:
     assert plan.convert().keys() == with_sn.state_dict().keys()
 
 
-def test_file_of_before_the_counters_is_known(resnet18: dict) -> None:
+def test_file_without_counters_is_known(resnet18: dict) -> None:
     old = {name: value for name, value in resnet18.items() if 'num_batches' not in name}
     plan = plan_batch_norm(old)
     plan.check()
@@ -145,9 +145,9 @@ def test_missing_stage_is_named(resnet18: dict) -> None:
 @pytest.mark.parametrize(
     'name', ['layer2.2.conv1.weight', 'layer1.0.bn3.bias', 'layer1.0.conv1.bias', 'neck.weight']
 )
-def test_weight_too_many_is_named(name: str, resnet18: dict) -> None:
+def test_unknown_weight_is_named(name: str, resnet18: dict) -> None:
     resnet18[name] = torch.zeros(8, 8, 3, 3)
-    with pytest.raises(UsageError, match=f'but has besides {name}'):
+    with pytest.raises(UsageError, match=f'but also has {name}'):
         plan_batch_norm(resnet18).check()
 
 
@@ -170,15 +170,15 @@ def test_weight_of_another_shape_is_named(
     assert f'the shape {shape}, not {expected}, of {name}' in str(caught.value)
 
 
-def test_pre_activation_resnet_does_not_pass(resnet18: dict) -> None:
-    """There a norm has the channels that go into its convolution."""
+def test_pre_activation_resnet_is_refused(resnet18: dict) -> None:
+    """Its norms have the channels that go into their convolutions."""
     for part in ('weight', 'bias', 'running_mean', 'running_var'):
         resnet18[f'layer2.0.bn1.{part}'] = torch.zeros(8)
     with pytest.raises(UsageError, match=r'the shape \(8,\), not \(16,\), of layer2\.0\.bn1'):
         plan_batch_norm(resnet18).check()
 
 
-def test_network_that_begins_as_a_resnet_is_none(build: Callable) -> None:
+def test_network_that_begins_like_a_resnet_is_none(build: Callable) -> None:
     channels = [(8,), (8, 16), (8, 16, 32), (8, 16, 32, 64)]
     extra = {
         f'stage{i + 1}': dict(
@@ -195,5 +195,5 @@ def test_network_that_begins_as_a_resnet_is_none(build: Callable) -> None:
     plan.check()
     with_sn = build('mmseg.HRNet', extra=extra, norm_cfg=dict(type='SN'))
     assert plan.convert().keys() == with_sn.state_dict().keys()
-    assert plan.layout == 'bn'
+    assert plan.layout.name == 'bn'
     assert any(isinstance(layer, SwitchNorm) for layer in with_sn.modules())
