@@ -9,7 +9,7 @@ from sn_openmmlab.checkpoints.files.safe_globals import allow_mmengine_checkpoin
 from sn_openmmlab.checkpoints.pretrained import SNPretrained
 from sn_openmmlab.flop_counts import register_flop_counts
 from sn_openmmlab.layers.names import LAYERS
-from sn_openmmlab.runs.with_sn import build_with_sn
+from sn_openmmlab.with_sn import build_with_sn
 
 _MODELS = {**LAYERS, 'WithSN': build_with_sn}
 

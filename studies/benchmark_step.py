@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from sn_openmmlab.runs.command_line import exit_with_sentence
+from sn_openmmlab.errors import exit_with_sentence
 from sn_openmmlab.runs.config import read_config
 from studies.benchmarks.steps import training_steps
 from studies.benchmarks.tables import step_table

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import torch
 
-from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.command_line import exit_with_sentence
+from sn_openmmlab.errors import UsageError, exit_with_sentence
 from studies.experiments.folders import make_folder
 from studies.experiments.kept_knowledge import FITTED_TO, kept_table, measure_kept
 from studies.presentation.machine import describe

@@ -20,9 +20,8 @@ from sn_openmmlab.checkpoints.names import few
 from sn_openmmlab.checkpoints.plans.batch_norm import BatchNormPlan
 from sn_openmmlab.checkpoints.table import print_table
 from sn_openmmlab.checkpoints.verify import verify
-from sn_openmmlab.errors import UsageError
+from sn_openmmlab.errors import UsageError, exit_with_sentence
 from sn_openmmlab.layers.from_batch_norm import BATCH_RATIO
-from sn_openmmlab.runs.command_line import exit_with_sentence
 from sn_openmmlab.runs.config import read_config
 from sn_openmmlab.runs.fitting import fit_to_images
 

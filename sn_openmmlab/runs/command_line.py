@@ -2,13 +2,9 @@
 
 import argparse
 import os
-import sys
-from collections.abc import Callable
 from typing import Any
 
 from mmengine.config import DictAction
-
-from sn_openmmlab.errors import UsageError
 
 
 def run_parser(description: str) -> argparse.ArgumentParser:
@@ -77,12 +73,3 @@ def add_launcher(parser: argparse.ArgumentParser) -> None:
 def export_local_rank(rank: int) -> None:
     """Put the rank that an old launcher passed as an argument where mmengine looks for it."""
     os.environ.setdefault('LOCAL_RANK', str(rank))
-
-
-def exit_with_sentence(main: Callable[[], None]) -> None:
-    """Run ``main``; a UsageError becomes one sentence on stderr and exit code 2."""
-    try:
-        main()
-    except UsageError as error:
-        print(f'error: {error}', file=sys.stderr)
-        sys.exit(2)

@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.command_line import exit_with_sentence
+from sn_openmmlab.errors import UsageError, exit_with_sentence
 from studies.experiments.folders import make_folder
 from studies.experiments.plan import Run
 from studies.experiments.pool import threads_each, train_missing

@@ -13,7 +13,7 @@ from torch import nn
 
 from sn_openmmlab import SwitchNorm
 from sn_openmmlab.analysis.norms import norm_layers
-from sn_openmmlab.runs import norms
+from sn_openmmlab.hooks import norm_check_hook as norms
 
 # Norms of MMSegmentation's FCN: three in the stem, three in each of 16 blocks, four on shortcuts;
 # three and one in the heads.

@@ -4,10 +4,8 @@ import os
 
 import pytest
 
-from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.command_line import (
     add_launcher,
-    exit_with_sentence,
     export_local_rank,
     run_parser,
 )
@@ -88,27 +86,3 @@ def test_rank_of_torchrun_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv('LOCAL_RANK', '1')
     export_local_rank(0)
     assert os.environ['LOCAL_RANK'] == '1'
-
-
-def test_usage_error_becomes_one_sentence(capsys: pytest.CaptureFixture) -> None:
-    def main() -> None:
-        raise UsageError('there is no file.')
-
-    with pytest.raises(SystemExit) as caught:
-        exit_with_sentence(main)
-    assert caught.value.code == 2
-    output = capsys.readouterr()
-    assert (output.out, output.err) == ('', 'error: there is no file.\n')
-
-
-def test_other_errors_keep_their_traceback() -> None:
-    def main() -> None:
-        raise ValueError('a bug')
-
-    with pytest.raises(ValueError, match='a bug'):
-        exit_with_sentence(main)
-
-
-def test_success_does_not_exit(capsys: pytest.CaptureFixture) -> None:
-    exit_with_sentence(lambda: print('done'))
-    assert capsys.readouterr().out == 'done\n'

@@ -10,8 +10,8 @@ from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.ways import ways_of_start
-from sn_openmmlab.runs.weights import check_start
+from sn_openmmlab.runs.weights.check import check_start
+from sn_openmmlab.runs.weights.sources import ways_of_start
 
 RESNET = dict(depth=50, base_channels=8, num_stages=1, strides=(1,), dilations=(1,))
 NETWORKS = {

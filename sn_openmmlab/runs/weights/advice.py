@@ -3,7 +3,7 @@
 import re
 
 from sn_openmmlab.checkpoints.faults import Fault
-from sn_openmmlab.runs.ways import Way
+from sn_openmmlab.runs.weights.sources import Way
 
 
 def advise(way: Way, fault: Fault) -> str:

@@ -11,7 +11,7 @@ from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 
 from sn_openmmlab import SwitchNorm, SyncSwitchNorm
-from sn_openmmlab.runs import norms
+from sn_openmmlab.hooks import norm_check_hook as norms
 
 IMPORT = dict(custom_imports=dict(imports=['sn_openmmlab']))
 

@@ -21,8 +21,8 @@ from sn_openmmlab.checkpoints.pretrained import SNPretrained
 from sn_openmmlab.checkpoints.settings import TrainedSettings, advise_correction
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.switch_norm import SwitchNorm
-from sn_openmmlab.runs.advice import advise, advise_test
-from sn_openmmlab.runs.ways import Way, ways_of_start, ways_of_teachers
+from sn_openmmlab.runs.weights.advice import advise, advise_test
+from sn_openmmlab.runs.weights.sources import Way, ways_of_start, ways_of_teachers
 
 
 def check_start(model: nn.Module | dict, config: Config) -> None:

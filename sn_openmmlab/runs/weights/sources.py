@@ -11,7 +11,7 @@ from mmengine.registry import WEIGHT_INITIALIZERS
 from torch import nn
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.build_faults import building
+from sn_openmmlab.runs.build_errors import building
 
 
 @dataclass(frozen=True)

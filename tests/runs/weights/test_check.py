@@ -14,7 +14,7 @@ from torch import nn
 from sn_openmmlab import convert_batch_norm
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.switch_norm import SwitchNorm
-from sn_openmmlab.runs.weights import check_resume, check_start, check_trained
+from sn_openmmlab.runs.weights.check import check_resume, check_start, check_trained
 
 BN = nn.BatchNorm2d
 INSTEAD = re.compile(r'(?:write|as by) model\.?([\w.]*)\.init_cfg=(dict\(.*?\))')
