@@ -50,7 +50,7 @@ def test_missing_label_maps(
     split, count = ('train', 4) if tool == 'train.py' else ('val', 2)
     (data / 'labels' / split / '1.png').unlink()
     said = say(tool, segmentation_config, data)
-    assert f'1 of {count} pictures' in said
+    assert f'1 of {count} images' in said
     assert f'the first is {data}/labels/{split}/1.png' in said
 
 
@@ -63,7 +63,7 @@ def test_missing_pictures(
     split, count = ('train', 8) if tool == 'train.py' else ('val', 4)
     (data / 'images' / f'{split}2.png').unlink()
     said = say(tool, detection_config, data)
-    assert f'1 of {count} pictures' in said
+    assert f'1 of {count} images' in said
     assert f'the first is {data}/images/{split}2.png' in said
 
 
