@@ -1,4 +1,4 @@
-"""Walking through the nested dicts and lists of a config."""
+"""Looking through the nested dicts and lists of a config."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,3 +20,9 @@ def walk(part: Any, place: str = '') -> Iterator[tuple[str, Mapping[str, Any]]]:
         items = part.items()
     for key, value in items:
         yield from walk(value, f'{place}.{key}' if place else str(key))
+
+
+def imported_modules(config: Mapping[str, Any]) -> list[str]:
+    """Return the modules that a config names in ``custom_imports``."""
+    names = (config.get('custom_imports') or {}).get('imports', [])
+    return [names] if isinstance(names, str) else list(names)

@@ -11,7 +11,7 @@ import _sleeping_threads  # noqa: F401
 from sn_openmmlab.analysis.report import find_runs, newest_checkpoint, write_report
 from sn_openmmlab.checkpoints.files.safe_loading import load_safely
 from sn_openmmlab.errors import UsageError, exit_with_sentence
-from sn_openmmlab.hooks.norm_check_hook import say_norms
+from sn_openmmlab.hooks.norm_check_hook import log_norms
 from sn_openmmlab.runs import options
 from sn_openmmlab.runs.command_line import run_parser
 from sn_openmmlab.runs.config import read_config
@@ -33,7 +33,7 @@ def main() -> None:
     load_safely()
     with tempfile.TemporaryDirectory() as config.work_dir:
         runner = build_runner(config)
-        say_norms(runner.model, config)
+        log_norms(runner.model, config)
         check_trained(runner.model, str(checkpoint))
         metrics = write_report(runner, checkpoint, runs, folder)
     for name, value in metrics.items():

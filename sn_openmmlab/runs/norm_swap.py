@@ -2,6 +2,7 @@
 
 from mmengine.config import Config, ConfigDict
 
+from sn_openmmlab.config_tree import imported_modules
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.names import LAYERS
 
@@ -39,9 +40,11 @@ def convert_norms(config: Config) -> None:
 
 def _import_package(config: Config) -> None:
     """Let the config, when it is dumped, import what registers ``WithSN``."""
-    imports = config.get('custom_imports') or {}
-    names = imports.get('imports', [])
-    names = [names] if isinstance(names, str) else list(names)
+    names = imported_modules(config)
     if 'sn_openmmlab' not in names:
-        config.custom_imports = {'allow_failed_imports': False, **imports}
-        config.custom_imports.imports = [*names, 'sn_openmmlab']
+        others = config.get('custom_imports') or {}
+        config.custom_imports = {
+            'allow_failed_imports': False,
+            **others,
+            'imports': [*names, 'sn_openmmlab'],
+        }

@@ -6,21 +6,20 @@ from mmengine.config import Config
 from mmengine.registry import METRICS, RUNNERS
 from mmengine.runner import Runner
 
-from sn_openmmlab.hooks.norm_check_hook import NormsHook
+from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.runs.build_errors import building
 
 
 def build_runner(config: Config) -> Runner:
-    """Build the runner that the config names, mmengine's own where it names none.
-
-    When it starts, it says which norm layers its model has.
+    """Build the runner that the config names, or else mmengine's own, with `NormCheckHook`.
 
     Raises:
-        UsageError: a part does not take an option, or is of a type that nobody registered.
+        UsageError: a part does not take an option, or its type is not registered.
     """
     with building(f'what {config.filename} describes'):
         runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
-    runner.register_hook(NormsHook())
+    if not any(isinstance(hook, NormCheckHook) for hook in runner.hooks):
+        runner.register_hook(NormCheckHook())
     return runner
 
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from sn_openmmlab import SwitchNorm
 from sn_openmmlab.analysis.norms import norm_layers
-from sn_openmmlab.hooks import norm_check_hook as norms
+from sn_openmmlab.hooks import norm_warnings
 
 # Norms of MMSegmentation's FCN: three in the stem, three in each of 16 blocks, four on shortcuts;
 # three and one in the heads.
@@ -61,8 +61,8 @@ def test_examples_of_the_readme(
     model = build('mmdet', 'faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py', detector)
     # The backbone 53, FPN two a level, the box head four.
     assert _kinds(model) == {'SN': 53 + 2 * 4 + 4}
-    monkeypatch.setattr(norms, 'print_log', lambda text, **_: pytest.fail(text))
-    norms.warn_of_norm_eval(model.train())
+    monkeypatch.setattr(norm_warnings, 'print_log', lambda text, **_: pytest.fail(text))
+    norm_warnings.warn_of_norm_eval(model.train())
     imports = '\n'.join(detector.splitlines()[:2])
     model = build('mmseg', '_base_/models/fcn_r50-d8.py', imports, segmenter)
     assert _kinds(model) == {'SN': FCN}

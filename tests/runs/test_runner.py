@@ -10,7 +10,7 @@ from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
-from sn_openmmlab.hooks.norm_check_hook import NormsHook
+from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.runs import runner as runners
 
 
@@ -51,6 +51,6 @@ def test_runner_is_mmengines_own_or_the_one_that_the_config_names(
         for name, config in (('mmengine', {}), ('ours', dict(runner_type='RunnerOfTests'))):
             built = runners.build_runner(Config(dict(a=1, **config)))
             assert (built.name, built.cfg.a) == (name, 1)
-            assert [type(hook) for hook in built.hooks] == [NormsHook]
+            assert [type(hook) for hook in built.hooks] == [NormCheckHook]
     finally:
         RUNNERS.module_dict.pop('RunnerOfTests')

@@ -60,8 +60,8 @@ def test_every_batch_norm_became_sn(converted_run: Path) -> None:
 
 def test_what_does_not_do_what_it_seems_to_is_said(converted_run: Path) -> None:
     log = read_log(converted_run)
-    assert log.count('WARNING - backbone has norm_eval=True, which reaches BatchNorm only') == 1
-    assert log.count('WARNING - accumulative_counts=2: gradients are added up over 2 batches') == 1
+    assert log.count('WARNING - backbone has norm_eval=True, which acts on BatchNorm only') == 1
+    assert log.count('WARNING - accumulative_counts=2 adds up the gradients of 2 batches') == 1
 
 
 def test_dumped_config_needs_no_option(
