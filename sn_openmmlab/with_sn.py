@@ -1,4 +1,4 @@
-"""``WithSN``: any model of the toolboxes, with SN where it was built with BatchNorm."""
+"""``WithSN``: a model of the toolboxes with SN instead of BatchNorm."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,32 +28,30 @@ _OPTIONS = (
 def build_with_sn(
     of: str | type | None = None, norm_cfg: Mapping[str, Any] | None = None, **model: Any
 ) -> nn.Module:
-    """Build a model and turn each BatchNorm that is left in it into SN, each SyncBN into SyncSN.
+    """Build a model and turn each BatchNorm in it into SN, each SyncBN into SyncSN.
 
-    It is registered as ``WithSN``, for models of which parts ignore ``norm_cfg`` and for configs
-    whose parts name none: the model that it builds is converted before an optimizer and DDP see
-    it. In a config:
+    It is registered as ``WithSN``, for models whose parts ignore or lack a ``norm_cfg``. The model
+    is converted before an optimizer or DDP sees it. In a config:
 
         model = dict(type='WithSN', of='EncoderDecoder', norm_cfg=dict(type='SN'), backbone=…, …)
 
-    The layers start as new ones, with equal ratios, and keep the names, eps, momentum and frozen
-    state that their BatchNorm had. The model is that of ``of``, without anything around it. Layers
-    that are SN already, GroupNorm, LayerNorm and BatchNorms with a ``forward`` of their own stay
-    as they are (see :func:`~sn_openmmlab.layers.from_batch_norm.convert_batch_norm`).
+    The layers start with equal ratios and keep the name, eps, momentum and frozen state of their
+    BatchNorm. The model is of the type ``of``, without a wrapper. SN, GroupNorm, LayerNorm and
+    BatchNorms with their own ``forward`` stay unchanged; see `sn_openmmlab.convert_batch_norm`.
 
     Args:
-        of: the type of the model, as the config had it before.
-        norm_cfg: the type, ``'SN'`` or ``'SyncSN'``, which makes all of them SyncSN, and what may
-            be set of the layer: ``scopes``, ``num_groups``, ``correction``, ``eps``, ``momentum``,
-            ``norm_eval`` and ``requires_grad``. None for ``dict(type='SN')``.
+        of: the type that the model had before.
+        norm_cfg: the type ``'SN'``, or ``'SyncSN'`` to make all layers SyncSN, and optionally
+            ``scopes``, ``num_groups``, ``correction``, ``eps``, ``momentum``, ``norm_eval`` and
+            ``requires_grad``. None means ``dict(type='SN')``.
         **model: all other keys of the model.
 
     Returns:
         The model.
 
     Raises:
-        UsageError: there is no ``of``, or no model of this name; ``norm_cfg`` has another type, or
-            options that are unknown or do not fit; a lazy BatchNorm has seen no data.
+        UsageError: ``of`` is missing or unknown, ``norm_cfg`` has another type or wrong options,
+            or a lazy BatchNorm has seen no data.
     """
     options = dict(norm_cfg or {})
     kind = options.pop('type', 'SN')
@@ -74,20 +72,20 @@ def _check_options(kind: Any, options: Mapping[str, Any]) -> None:
     if unknown:
         raise UsageError(
             f'the norm_cfg of WithSN has {", ".join(unknown)}, but may have {", ".join(_OPTIONS)}: '
-            'all else stays as it was in the BatchNorm.'
+            'everything else comes from the BatchNorm.'
         )
 
 
 def _check_of(of: str | type | None) -> None:
     if of is None:
-        raise UsageError("WithSN needs the type of the model in of, as of='EncoderDecoder'.")
+        raise UsageError("WithSN needs the type of the model, as in of='EncoderDecoder'.")
     if not isinstance(of, str):
         return
     with MODELS.switch_scope_and_registry(None) as registry:
         if registry.get(of) is None:
             raise UsageError(
                 f'WithSN finds no model {of} in {registry.scope}: correct of, or name its toolbox, '
-                'as mmseg.EncoderDecoder.'
+                'as in mmseg.EncoderDecoder.'
             )
 
 
@@ -117,7 +115,7 @@ def _convert(model: nn.Module, options: Mapping[str, Any]) -> list[SwitchNorm]:
 
 
 def _start_anew(layer: SwitchNorm, scopes: tuple[str, ...]) -> None:
-    """Give a converted layer the scopes, and the ratios of a new one."""
+    """Give a converted layer these scopes and equal ratios."""
     layer.scopes = scopes
     for name in ('mean_weight', 'var_weight'):
         old = getattr(layer, name)
@@ -132,5 +130,5 @@ def _start_anew(layer: SwitchNorm, scopes: tuple[str, ...]) -> None:
 def _set_trained(model: nn.Module, layers: Sequence[SwitchNorm], trained: bool) -> None:
     for layer in layers:
         layer.requires_grad_(trained)
-    # A backbone freezes its frozen_stages, again, whenever its mode is set.
+    # A backbone freezes its frozen_stages again whenever its mode is set.
     model.train(model.training)

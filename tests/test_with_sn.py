@@ -240,7 +240,7 @@ def test_model_of_a_named_toolbox_is_found() -> None:
 @pytest.mark.parametrize(
     ('changes', 'reason'),
     [
-        (dict(of=None), r"needs the type of the model in of, as of='EncoderDecoder'\.$"),
+        (dict(of=None), r"needs the type of the model, as in of='EncoderDecoder'\.$"),
         (dict(of='Encoder'), r'finds no model Encoder in mmseg: correct of, or name its toolbox'),
         (
             dict(norm_cfg=dict(type='GN')),

@@ -1,4 +1,4 @@
-"""Gather a finished training in one folder: checkpoint, log, curves, pictures, learned ratios.
+"""Gather a finished training in a folder: checkpoint, log, curves, predictions, learned ratios.
 
 python tools/report.py CONFIG --work-dir WORK_DIR
 """
@@ -28,7 +28,7 @@ def main() -> None:
     checkpoint = newest_checkpoint(config.work_dir)
     folder = Path(config.work_dir) / 'report'
     if config.default_scope == 'mmpretrain':
-        raise UsageError('the report draws detections and segmentations, not what MMPretrain does.')
+        raise UsageError('the report is for MMDetection and MMSegmentation, not for MMPretrain.')
     check_data(config, 'val_dataloader')
     load_safely()
     with tempfile.TemporaryDirectory() as config.work_dir:

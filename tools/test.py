@@ -1,4 +1,4 @@
-"""Evaluate a checkpoint by a config of MMDetection, MMSegmentation or MMPretrain.
+"""Evaluate a checkpoint with a config of MMDetection, MMSegmentation or MMPretrain.
 
 python tools/test.py CONFIG CHECKPOINT
 """
@@ -12,6 +12,7 @@ from sn_openmmlab.runs.build_errors import REGISTRIES, building
 from sn_openmmlab.runs.command_line import (
     add_launcher,
     export_local_rank,
+    is_first_of_machine,
     run_parser,
 )
 from sn_openmmlab.runs.config import read_config
@@ -29,7 +30,7 @@ def main() -> None:
     parser.add_argument(
         '--show-dir', metavar='FOLDER', help='draw the predictions into this folder'
     )
-    parser.add_argument('--tta', action='store_true', help='test-time augmentation of the config')
+    parser.add_argument('--tta', action='store_true', help='test with augmentation')
     args = parser.parse_args()
     export_local_rank(args.local_rank)
 
@@ -43,14 +44,15 @@ def main() -> None:
         options.draw_predictions(config, args.show_dir)
     if args.tta:
         options.use_test_time_augmentation(config)
-    check_data(config, 'test_dataloader')
+    if is_first_of_machine(args.launcher):
+        check_data(config, 'test_dataloader')
     options.use_launcher(config, args.launcher)
     load_safely()
     runner = build_runner(config)
     check_trained(runner.model, args.checkpoint)
     if args.out:
         dump_predictions(runner, args.out)
-    # The loop and the data are built there.
+    # This also builds the loop and the data.
     with building(f'what {config.filename} describes', REGISTRIES):
         runner.test()
 

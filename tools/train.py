@@ -1,4 +1,4 @@
-"""Train by a config of MMDetection, MMSegmentation or MMPretrain.
+"""Train with a config of MMDetection, MMSegmentation or MMPretrain.
 
 python tools/train.py configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py
 torchrun --nproc_per_node=8 tools/train.py CONFIG --launcher pytorch
@@ -13,6 +13,7 @@ from sn_openmmlab.runs.build_errors import REGISTRIES, building
 from sn_openmmlab.runs.command_line import (
     add_launcher,
     export_local_rank,
+    is_first_of_machine,
     run_parser,
 )
 from sn_openmmlab.runs.config import read_config
@@ -27,14 +28,16 @@ def main() -> None:
     add_launcher(parser)
     parser.add_argument('--amp', action='store_true', help='automatic mixed precision')
     parser.add_argument(
-        '--auto-scale-lr', action='store_true', help='scale the learning rate by the total batch'
+        '--auto-scale-lr',
+        action='store_true',
+        help='scale the learning rate by the batch size',
     )
     parser.add_argument(
         '--resume',
         nargs='?',
         const='auto',
         metavar='CHECKPOINT',
-        help='continue from this checkpoint, or from the newest in the work folder',
+        help='resume from this checkpoint, or from the newest in the work folder',
     )
     args = parser.parse_args()
     export_local_rank(args.local_rank)
@@ -48,14 +51,15 @@ def main() -> None:
     options.set_resume(config, args.resume)
     check_load_from(config)
     check_pretrained(config)
-    check_data(config, 'train_dataloader', 'val_dataloader')
+    if is_first_of_machine(args.launcher):
+        check_data(config, 'train_dataloader', 'val_dataloader')
     options.use_launcher(config, args.launcher)
     load_safely()
     if config.get('resume') and config.get('load_from'):
         check_resumable(config.load_from)
     runner = build_runner(config)
     check_start(runner.model, config)
-    # The loops, the data and the optimizer are built there.
+    # This also builds the loops, the data and the optimizer.
     with building(f'what {config.filename} describes', REGISTRIES):
         runner.train()
 

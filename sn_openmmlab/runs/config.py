@@ -1,4 +1,4 @@
-"""Reading a toolbox config, finding its toolbox, and fitting it to this machine."""
+"""Reading the config of a run and finding its toolbox."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -23,13 +23,12 @@ def read_config(
     Args:
         path: the config file.
         options: changes by dotted key, as ``--cfg-options`` gives them.
-        convert: whether the model is to have SN in place of BatchNorm; see
-            :func:`~sn_openmmlab.runs.norm_swap.convert_norms`.
+        convert: replace BatchNorm by SN; see `sn_openmmlab.runs.norm_swap.convert_norms`.
 
     Raises:
-        UsageError: there is no such file, it cannot be read as a config, it names no toolbox of
-            ours in ``default_scope`` or has no model, that toolbox is not installed, a ``norm_cfg``
-            of the model cannot be meant, or the model cannot be converted.
+        UsageError: the file does not exist or is no config, its ``default_scope`` is none of
+            `TOOLBOXES` or not installed, it has no model, a ``norm_cfg`` of the model is wrong, or
+            the model cannot be converted.
     """
     path = Path(path)
     if not path.is_file():
@@ -60,14 +59,14 @@ def _check_toolbox(config: Config, path: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Why a config cannot be read, in one sentence."""
+    """Return in one sentence why a config cannot be read."""
     for toolbox in TOOLBOXES:
         package, spec = MODULE2PACKAGE[toolbox], find_spec(toolbox)
-        # mmengine advises to install it, which would overwrite the toolbox of the other name.
+        # mmengine's advice to install it would overwrite the distribution of the other name.
         if spec and str(error).startswith(f'{package} is not installed'):
             return (
                 f'mmengine looks for the base {toolbox}::… in a distribution named {package}, but '
-                f'the {toolbox} here has another name: in place of {toolbox}:: write the path of '
+                f'the {toolbox} here has another name: instead of {toolbox}:: write the path of '
                 f'its configs, {Path(spec.origin).parent / ".mim" / "configs"}/…'
             )
     # After this mmengine lists folders, one a line.

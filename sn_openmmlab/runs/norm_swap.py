@@ -1,4 +1,4 @@
-"""The swap of a config's BatchNorm for SN."""
+"""Replacing the norms of a config's model by SN."""
 
 from mmengine.config import Config, ConfigDict
 
@@ -8,10 +8,10 @@ from sn_openmmlab.layers.names import LAYERS
 
 
 def convert_norms(config: Config) -> None:
-    """Let the config's model be built by ``WithSN``, with the SN that its ``norm_cfg`` names.
+    """Change the model of a config to one that `WithSN` builds, with SN instead of BatchNorm.
 
-    That is the ``norm_cfg`` at the top of the config, or plain SN where that names another norm. A
-    model that is built so already stays as it is.
+    The ``norm_cfg`` at the top of the config gives the options if it names SN. A model that has
+    the type ``WithSN`` stays unchanged.
 
     Raises:
         UsageError: the model has a ``norm_cfg`` or ``of`` of its own.
@@ -29,7 +29,7 @@ def convert_norms(config: Config) -> None:
     named = isinstance(norm_cfg, dict) and norm_cfg.get('type') in LAYERS
     of = model.get('type')
     if isinstance(of, type):
-        # By its name it can be dumped.
+        # Only a name can be dumped.
         of = f'{of.__module__}.{of.__qualname__}'
     rest = {key: value for key, value in model.items() if key != 'type'}
     config.model = ConfigDict(
@@ -39,7 +39,7 @@ def convert_norms(config: Config) -> None:
 
 
 def _import_package(config: Config) -> None:
-    """Let the config, when it is dumped, import what registers ``WithSN``."""
+    """Add the package to ``custom_imports``, so that a dump of the config can be built."""
     names = imported_modules(config)
     if 'sn_openmmlab' not in names:
         others = config.get('custom_imports') or {}

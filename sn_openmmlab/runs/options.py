@@ -12,10 +12,10 @@ from sn_openmmlab.errors import UsageError
 
 
 def set_work_dir(config: Config, work_dir: str | Path | None) -> None:
-    """Let results go to ``work_dir``, else where the config says, else to a folder of its name.
+    """Set the folder of the results: ``work_dir``, else the config's own, else by its file name.
 
     Raises:
-        UsageError: there is a file in that place.
+        UsageError: the folder is a file.
     """
     if work_dir is not None:
         config.work_dir = str(work_dir)
@@ -26,16 +26,19 @@ def set_work_dir(config: Config, work_dir: str | Path | None) -> None:
 
 
 def use_launcher(config: Config, launcher: str) -> None:
-    """Set the launcher, and on a machine without CUDA let the processes talk over gloo.
+    """Set the launcher; without CUDA, start the process group on gloo.
 
-    mmengine starts distributed runs on a CUDA device only, so there the process group is made
-    here, from the launcher's environment, and the model's wrapper is told to name no device.
+    mmengine starts distributed runs only on CUDA devices. Without one, the process group is
+    started here, from the launcher's environment, and the model's wrapper gets no device.
+
+    Raises:
+        UsageError: the processes were not started by the launcher, or it needs CUDA.
     """
     config.launcher = launcher
     if launcher == 'pytorch' and 'RANK' not in os.environ:
         raise UsageError(
             '--launcher pytorch is for processes that torchrun starts: put '
-            'torchrun --nproc_per_node=N in place of python.'
+            'torchrun --nproc_per_node=N instead of python.'
         )
     if launcher == 'none' or torch.cuda.is_available():
         return
@@ -51,16 +54,16 @@ def use_launcher(config: Config, launcher: str) -> None:
 
 
 def set_resume(config: Config, resume: str | None) -> None:
-    """Continue from a checkpoint file, or with ``'auto'`` from the newest in the work folder.
+    """Resume from a checkpoint file, or with ``'auto'`` from the newest in the work folder.
 
-    Where there is none yet, the training starts as the config says, and a line says so.
+    If there is none yet, print so and start as the config says.
 
     Args:
         config: of the training, with its work folder.
-        resume: what the command line asks for; None for what the config does.
+        resume: a file, ``'auto'``, or None to do what the config says.
 
     Raises:
-        UsageError: the work folder names a newest checkpoint that is not there.
+        UsageError: the work folder names a newest checkpoint that does not exist.
     """
     if resume not in (None, 'auto'):
         config.resume, config.load_from = True, resume
@@ -72,12 +75,12 @@ def set_resume(config: Config, resume: str | None) -> None:
         else:
             start = f', from {config.load_from}' if config.get('load_from') else ''
             # There is no log yet.
-            print(f'{config.work_dir} holds no checkpoint: the training starts anew{start}.')
+            print(f'{config.work_dir} has no checkpoint: the training starts anew{start}.')
 
 
 def _newest(work_dir: str) -> str | None:
     named = find_latest_checkpoint(work_dir)
-    # The folder may have been moved; it may also lie where no path leads.
+    # The folder may have been moved since, or lie in remote storage.
     moved = Path(work_dir) / Path(named or '').name
     for file in (moved, Path(named or '')):
         if named and file.is_file():
@@ -85,7 +88,7 @@ def _newest(work_dir: str) -> str | None:
     if named and '://' not in named:
         raise UsageError(
             f'{work_dir}/last_checkpoint names {named}, which does not exist: name another with '
-            '--resume CHECKPOINT, or remove that file to start anew.'
+            '--resume CHECKPOINT, or remove that file to start from the beginning.'
         )
     return named
 
@@ -94,7 +97,7 @@ def use_amp(config: Config) -> None:
     """Train in automatic mixed precision with a dynamic loss scale.
 
     Raises:
-        UsageError: there is no GPU; mmengine's scaling needs one.
+        UsageError: there is no GPU, which mmengine's scaling needs.
     """
     if get_device() == 'cpu':
         raise UsageError('--amp needs a GPU, and there is none here.')
@@ -103,15 +106,15 @@ def use_amp(config: Config) -> None:
 
 
 def use_scaled_lr(config: Config) -> None:
-    """Scale the learning rate by the total batch, from the config's ``base_batch_size``.
+    """Scale the learning rate by the total batch size over the config's ``base_batch_size``.
 
     Raises:
-        UsageError: the config does not say for which total batch its learning rate is.
+        UsageError: the config has no ``base_batch_size``.
     """
     if 'base_batch_size' not in (config.get('auto_scale_lr') or {}):
         raise UsageError(
             '--auto-scale-lr needs auto_scale_lr = dict(base_batch_size=…) in the config: the '
-            'total batch for which its learning rate was chosen.'
+            'total batch size that its learning rate is for.'
         )
     config.auto_scale_lr.enable = True
 
@@ -130,7 +133,7 @@ def use_test_time_augmentation(config: Config) -> None:
 
 
 def draw_predictions(config: Config, folder: str | Path) -> None:
-    """Let the toolbox draw every prediction of a test into ``folder``.
+    """Draw every prediction of a test into ``folder``.
 
     Raises:
         UsageError: the config has no visualization hook.

@@ -1,4 +1,4 @@
-"""Building mmengine's runner for training and for testing."""
+"""Building mmengine's runner for training and testing."""
 
 from pathlib import Path
 
@@ -24,8 +24,8 @@ def build_runner(config: Config) -> Runner:
 
 
 def dump_predictions(runner: Runner, file: str | Path) -> None:
-    """Let the test write every prediction to a pickle file."""
-    # MMDetection's own compresses masks, which would fill the memory otherwise.
+    """Write every prediction of the test to a pickle file."""
+    # MMDetection's own metric compresses masks, which would fill the memory otherwise.
     kind = 'mmdet.DumpDetResults' if runner.cfg.default_scope == 'mmdet' else 'DumpResults'
     metric = METRICS.build({'type': kind, 'out_file_path': str(file)})
     runner.test_evaluator.metrics.append(metric)

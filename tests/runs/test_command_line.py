@@ -7,6 +7,7 @@ import pytest
 from sn_openmmlab.runs.command_line import (
     add_launcher,
     export_local_rank,
+    is_first_of_machine,
     run_parser,
 )
 
@@ -86,3 +87,21 @@ def test_rank_of_torchrun_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv('LOCAL_RANK', '1')
     export_local_rank(0)
     assert os.environ['LOCAL_RANK'] == '1'
+
+
+@pytest.mark.parametrize(
+    ('launcher', 'rank', 'first'),
+    [
+        ('none', None, True),
+        ('pytorch', '0', True),
+        ('pytorch', '1', False),
+        ('slurm', '1', True),
+    ],
+)
+def test_one_process_of_a_machine_is_first(
+    launcher: str, rank: str | None, first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv('LOCAL_RANK', raising=False)
+    if rank:
+        monkeypatch.setenv('LOCAL_RANK', rank)
+    assert is_first_of_machine(launcher) is first

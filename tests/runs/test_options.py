@@ -91,7 +91,7 @@ def test_resume_with_nothing_to_continue_starts_as_the_config_says_and_says_so(
     options.set_resume(config, 'auto')
     assert (config.resume, config.load_from) == (False, load_from)
     start = f', from {load_from}' if load_from else ''
-    said = f'{tmp_path} holds no checkpoint: the training starts anew{start}.\n'
+    said = f'{tmp_path} has no checkpoint: the training starts anew{start}.\n'
     assert said in capsys.readouterr().out
 
 

@@ -17,7 +17,7 @@ from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.runs.weights.check import check_resume, check_start, check_trained
 
 BN = nn.BatchNorm2d
-INSTEAD = re.compile(r'(?:write|as by) model\.?([\w.]*)\.init_cfg=(dict\(.*?\))')
+INSTEAD = re.compile(r'(?:write|by) model\.?([\w.]*)\.init_cfg=(dict\(.*?\))')
 
 
 def config(**settings: object) -> Config:
@@ -205,7 +205,10 @@ def test_parts_of_another_network_can_be_started_one_by_one(
         'lacks 1 of the 3 SN layers, as head.sn' if norm is SwitchNorm else 'for 1 others, as he'
     )
     assert lacks in said
-    assert 'start the parts that it fits one by one, as by model.backbone.init_cfg=dict(' in said
+    assert (
+        'start the parts that it fits one by one, for example by model.backbone.init_cfg=dict('
+        in said
+    )
     assert "prefix='backbone.'" in said
     follow(said, model)
     check_start(model, config())
@@ -372,11 +375,11 @@ def test_resume_holds_exactly(detector: type, save: Callable) -> None:
     more = detector()
     more.head.mask = nn.Linear(2, 2)
     faults[more] = (
-        r'it has besides head\.mask\.weight, head\.mask\.bias: give the config .* start anew'
+        r'it also has head\.mask\.weight, head\.mask\.bias: give the config .* start a new'
     )
     less = detector()
     del less.head.fc_cls
-    faults[less] = r'it lacks head\.fc_cls\.weight, head\.fc_cls\.bias: give the config that'
+    faults[less] = r'it has no head\.fc_cls\.weight, head\.fc_cls\.bias: give the config that'
     for source, words in faults.items():
         file = save(source)
         with pytest.raises(UsageError, match=rf'cannot be continued by this config: .*{words}'):
@@ -503,7 +506,7 @@ def test_class_that_loads_by_its_own_code_is_held_to_the_same(
     assert 'where the model has SN (1 of 1 layers, as norm for norm): convert it first' in said
     nested = save(OwnCode(SwitchNorm))
     said = refusal(model(nested))
-    assert 'OwnCode loads by code of its own, which leaves 1 SN layers as they are, as norm' in said
+    assert 'OwnCode loads with its own code, which leaves 1 SN layers unchanged, such as' in said
     bare = str(tmp_path / 'bare.pth')
     torch.save(torch.load(nested, weights_only=True)['state_dict'], bare)
     assert_started(BaseModuleOf(model(bare)))
