@@ -45,7 +45,7 @@ FCN = dict(
 
 @pytest.fixture(autouse=True)
 def default_scope() -> Iterator[None]:
-    """Names without a toolbox are MMSegmentation's, as when a run of it starts."""
+    """Return names without a toolbox are MMSegmentation's, as when a run of it starts."""
     pytest.importorskip('mmseg')
     with DefaultScope.overwrite_default_scope('mmseg'):
         yield

@@ -16,7 +16,7 @@ def detection_run(
     run_tool: Callable,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """The work folder of one epoch of the tiny detector by our tool."""
+    """Return the work folder of one epoch of the tiny detector by our tool."""
     work_dir = tmp_path_factory.mktemp('detection_run')
     run_tool(repo / 'tools/train.py', detection_config, '--work-dir', work_dir)
     return work_dir
@@ -29,7 +29,7 @@ def segmentation_run(
     run_tool: Callable,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """The work folder of one epoch of the tiny segmenter by our tool."""
+    """Return the work folder of one epoch of the tiny segmenter by our tool."""
     work_dir = tmp_path_factory.mktemp('segmentation_run')
     run_tool(repo / 'tools/train.py', segmentation_config, '--work-dir', work_dir)
     return work_dir
@@ -37,7 +37,7 @@ def segmentation_run(
 
 @pytest.fixture(scope='session')
 def logged() -> Callable[[Path], tuple[list[dict], list[dict]]]:
-    """A function that returns what the newest training in a work folder logged.
+    """Return a function that returns what the newest training in a work folder logged.
 
     That is: per iteration the losses by name, and per validation the metrics by name.
     """
@@ -58,7 +58,7 @@ def logged() -> Callable[[Path], tuple[list[dict], list[dict]]]:
 
 @pytest.fixture(scope='session')
 def tested() -> Callable[[Path], dict]:
-    """A function that returns the metrics of the only test in a work folder."""
+    """Return a function that returns the metrics of the only test in a work folder."""
 
     def read(work_dir: Path) -> dict:
         (file,) = work_dir.glob('*/*.json')
@@ -75,7 +75,7 @@ def fail(
     capsys: pytest.CaptureFixture,
     tmp_path: Path,
 ) -> Callable[..., str]:
-    """A function that runs a tool in this process, away from the clone; returns its sentence."""
+    """Return a function that runs a tool in this process, elsewhere; it returns the sentence."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('LOCAL_RANK', '0')
     monkeypatch.delenv('RANK', raising=False)
@@ -100,5 +100,5 @@ def check_sentence(stderr: str) -> str:
 
 @pytest.fixture(scope='session')
 def sentence() -> Callable[[str], str]:
-    """The check that what a tool said on stderr is one sentence, which it returns."""
+    """Return the check that what a tool said on stderr is one sentence, which it returns."""
     return check_sentence

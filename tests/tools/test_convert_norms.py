@@ -19,7 +19,7 @@ model = dict(backbone=dict(norm_cfg=dict(type='BN')), decode_head=dict(norm_cfg=
 
 @pytest.fixture(scope='module')
 def child(segmentation_config: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A config whose parts have BatchNorm, and SN in the norm_cfg at its top."""
+    """Return a config whose parts have BatchNorm, and SN in the norm_cfg at its top."""
     file = tmp_path_factory.mktemp('child') / 'child.py'
     file.write_text(CHILD.format(base=segmentation_config))
     return file
@@ -29,7 +29,7 @@ def child(segmentation_config: Path, tmp_path_factory: pytest.TempPathFactory) -
 def converted_run(
     repo: Path, child: Path, run_tool: Callable, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The work folder of one epoch with --convert-norms, norm_eval and accumulated gradients."""
+    """Return the work folder of an epoch with --convert-norms, norm_eval and accumulation."""
     work_dir = tmp_path_factory.mktemp('converted_run')
     run_tool(
         *(repo / 'tools/train.py', child, '--work-dir', work_dir, '--convert-norms'),
@@ -39,7 +39,7 @@ def converted_run(
 
 
 def read_log(work_dir: Path) -> str:
-    """What the only run in a work folder logged."""
+    """Return what the only run in a work folder logged."""
     (log,) = work_dir.glob('*/*.log')
     return log.read_text()
 

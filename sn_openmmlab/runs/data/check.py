@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 from mmengine.config import Config
 
+from sn_openmmlab.config_tree import walk
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.data.coco import read_coco
 from sn_openmmlab.runs.data.datasets import datasets_in, is_remote, named_paths
@@ -17,8 +18,9 @@ from sn_openmmlab.runs.data.segmentation import check_segmentation
 def check_data(config: Config, *loaders: str) -> None:
     """Raise UsageError if the data of a dataset or a metric are missing or incomplete.
 
-    A missing or empty file or folder, missing images or label maps, and an annotation file in COCO
-    format that is damaged or does not fit the classes are found. So is a Cityscapes metric without
+    A missing or empty file or folder, missing images or label maps, values in label maps that are
+    not classes, and an annotation file in COCO format that is damaged or does not fit the classes
+    are found. So is a Cityscapes metric without
     the package that it needs.
 
     Args:
@@ -40,9 +42,10 @@ def check_data(config: Config, *loaders: str) -> None:
             _check_path(path, loader, 'data_root')
     for evaluator, metric in metrics:
         _check_metric(metric, evaluator)
+    ignored = {255, *(part.get('ignore_index') for _, part in walk(dict(config.items())))}
     for loader, dataset in datasets:
         if toolbox == 'mmseg':
-            check_segmentation(loader, dataset)
+            check_segmentation(loader, dataset, ignored)
         if toolbox == 'mmdet':
             check_detection(loader, dataset, read)
     for evaluator, metric in metrics:

@@ -1,6 +1,7 @@
 """The check that a dataset of MMSegmentation has images, and a label map for each."""
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from mmengine.dataset import BaseDataset
@@ -8,14 +9,16 @@ from mmengine.dataset import BaseDataset
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.data.datasets import loads, open_dataset, registered
 from sn_openmmlab.runs.data.folders import missing_files
+from sn_openmmlab.runs.data.label_values import check_label_values
 
 
-def check_segmentation(loader: str, settings: dict) -> None:
-    """Raise UsageError if a dataset has no image, or if images or label maps are missing.
+def check_segmentation(loader: str, settings: dict, ignored: Collection[int]) -> None:
+    """Raise UsageError if a dataset has no image, or if images or label maps are missing or wrong.
 
     Args:
         loader: the data loader that reads the dataset.
         settings: the config of the dataset; a class other than a BaseSegDataset is skipped.
+        ignored: the values of pixels without a class.
     """
     from mmseg.datasets import BaseSegDataset
 
@@ -35,6 +38,8 @@ def check_segmentation(loader: str, settings: dict) -> None:
             files = [item[f'{key}_path'] for item in dataset.data_list if f'{key}_path' in item]
             fault = f'images that the {loader} of the config reads {fault}'
             _check_files(files, fault, f'change data_prefix or {key}_suffix in the config.')
+    if loads(settings, 'LoadAnnotations'):
+        check_label_values(loader, settings, dataset, ignored)
 
 
 def _no_image(dataset: BaseDataset) -> str:

@@ -14,7 +14,7 @@ from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.data.check import check_data
 
 CLASSES = ('RBC', 'WBC', 'Platelets')
-PICTURES = ['0.jpg', '1.jpg', 'city/2.jpg', 'city/3.jpg']
+IMAGES = ['0.jpg', '1.jpg', 'city/2.jpg', 'city/3.jpg']
 LOAD = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations', with_bbox=True)]
 WRAPPERS: list[Callable[[dict], object]] = [
     lambda dataset: dataset,
@@ -36,7 +36,7 @@ class OwnDataset(CocoDataset):
 
 @pytest.fixture(autouse=True)
 def no_scope_is_left() -> Iterator[None]:
-    """The checks leave the default scope of the registries, which is global, as it was."""
+    """Return the checks leave the default scope of the registries, which is global, as it was."""
     before = dict(DefaultScope._instance_dict)
     yield
     assert dict(DefaultScope._instance_dict) == before
@@ -44,9 +44,9 @@ def no_scope_is_left() -> Iterator[None]:
 
 @pytest.fixture
 def table() -> dict:
-    """An annotation file of four pictures, of which the last two have no box of RBC."""
+    """Return an annotation file of four images, of which the last two have no box of RBC."""
     return dict(
-        images=[dict(id=i, file_name=name, width=64, height=48) for i, name in enumerate(PICTURES)],
+        images=[dict(id=i, file_name=name, width=64, height=48) for i, name in enumerate(IMAGES)],
         categories=[dict(id=5 + i, name=name) for i, name in enumerate(CLASSES)],
         annotations=[
             dict(id=i, image_id=i, category_id=5 + (i > 1), bbox=[1, 1, 9, 9], area=81, iscrowd=0)
@@ -57,17 +57,17 @@ def table() -> dict:
 
 @pytest.fixture
 def root(tmp_path: Path, table: dict) -> Path:
-    """A whole data set."""
-    for name in PICTURES:
-        picture = tmp_path / 'images' / name
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        picture.touch()
+    """Return a complete data set."""
+    for name in IMAGES:
+        image = tmp_path / 'images' / name
+        image.parent.mkdir(parents=True, exist_ok=True)
+        image.touch()
     (tmp_path / 'ann.json').write_text(json.dumps(table))
     return tmp_path
 
 
 def dataset(root: Path, **changes: object) -> dict:
-    """The config of a dataset in ``root``."""
+    """Return the config of a dataset in ``root``."""
     settings = dict(
         type='CocoDataset',
         metainfo=dict(classes=CLASSES),
@@ -111,7 +111,7 @@ KINDS = [
 
 @pytest.mark.parametrize('kind', KINDS)
 @pytest.mark.parametrize('wrap', WRAPPERS)
-def test_missing_pictures_are_counted(kind: dict, wrap: Callable, root: Path) -> None:
+def test_missing_images_are_counted(kind: dict, wrap: Callable, root: Path) -> None:
     part = wrap(dataset(root, **kind))
     check(part)
     for name in ('city/2.jpg', '1.jpg'):
@@ -123,8 +123,8 @@ def test_missing_pictures_are_counted(kind: dict, wrap: Callable, root: Path) ->
         ) in said(part, loader)
 
 
-def test_only_pictures_that_the_dataset_keeps_are_needed(root: Path, table: dict) -> None:
-    for name in PICTURES[2:]:
+def test_only_images_that_the_dataset_keeps_are_needed(root: Path, table: dict) -> None:
+    for name in IMAGES[2:]:
         (root / 'images' / name).unlink()
     kept = dict(metainfo=dict(classes=('RBC',)), filter_cfg=dict(filter_empty_gt=True))
     check(dataset(root, **kept))
@@ -152,7 +152,7 @@ def test_own_filter_of_a_dataset_is_asked(root: Path) -> None:
     assert '1 of 2 images' in said(dataset(root, type=OwnFilter))
 
 
-def test_only_pictures_that_indices_leave_are_needed(root: Path) -> None:
+def test_only_images_that_indices_leave_are_needed(root: Path) -> None:
     (root / 'images/1.jpg').unlink()
     for indices in (1, -2, [0, 2, 3]):
         check(dataset(root, indices=indices))
@@ -161,7 +161,7 @@ def test_only_pictures_that_indices_leave_are_needed(root: Path) -> None:
     assert '1 of 1' in said(dataset(root, indices=[1]))
 
 
-def test_pictures_that_are_not_read_from_files_are_not_needed(root: Path) -> None:
+def test_images_that_are_not_read_from_files_are_not_needed(root: Path) -> None:
     (root / 'images/1.jpg').unlink()
     for load in (
         dict(type='LoadImageFromDatabase'),
@@ -223,7 +223,7 @@ def test_folder_in_place_of_the_file_is_named(root: Path) -> None:
 
 
 @pytest.mark.parametrize('key', ['file_name', 'width', 'height'])
-def test_picture_without_name_or_size_is_told(key: str, root: Path, table: dict) -> None:
+def test_image_without_name_or_size_is_told(key: str, root: Path, table: dict) -> None:
     del table['images'][2][key]
     (root / 'ann.json').write_text(json.dumps(table))
     assert 'has an image without file_name, width or height' in said(dataset(root))
@@ -239,7 +239,7 @@ def test_annotations_are_needed_where_they_are_used(root: Path, table: dict) -> 
     with pytest.raises(UsageError) as caught:
         check_metric(root)
     assert f'the val_evaluator {end}' in str(caught.value)
-    # Predictions on a test set without truth, and unlabelled pictures beside labelled ones.
+    # Predictions on a test set without ground truth, and unlabelled images beside labelled ones.
     check(dataset(root, test_mode=True))
     check_metric(root, format_only=True, outfile_prefix='x')
     check(dataset(root, pipeline=[LOAD[0], dict(type='LoadEmptyAnnotations')]))
@@ -268,7 +268,7 @@ def test_some_of_the_classes_are_enough(root: Path) -> None:
     check(dataset(root, metainfo=dict(classes=str(root / 'classes.txt'))))
 
 
-def test_file_that_leaves_no_picture_is_told(root: Path, table: dict) -> None:
+def test_file_that_leaves_no_image_is_told(root: Path, table: dict) -> None:
     rules = dict(filter_empty_gt=True, min_size=32)
     part = dataset(root, metainfo=dict(classes=('Platelets',)), filter_cfg=rules)
     assert f'ann.json, but filter_cfg={rules} leaves none of its images: ' in said(part)

@@ -32,7 +32,7 @@ WRAPPERS: list[Callable[[dict], object]] = [
 
 
 class OwnDataset(BaseSegDataset):
-    """A user's dataset, whose pictures end in .tif."""
+    """A user's dataset, whose images end in .tif."""
 
     def __init__(self, **kwargs: object) -> None:
         super().__init__(img_suffix='.tif', **kwargs)
@@ -40,7 +40,7 @@ class OwnDataset(BaseSegDataset):
 
 @pytest.fixture(autouse=True)
 def no_scope_is_left() -> Iterator[None]:
-    """The checks leave the default scope of the registries, which is global, as it was."""
+    """Return the checks leave the default scope of the registries, which is global, as it was."""
     before = dict(DefaultScope._instance_dict)
     yield
     assert dict(DefaultScope._instance_dict) == before
@@ -48,7 +48,7 @@ def no_scope_is_left() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def own_dataset() -> Iterator[None]:
-    """A registered dataset of the user."""
+    """Return a registered dataset of the user."""
     DATASETS.register_module(module=OwnDataset)
     yield
     DATASETS.module_dict.pop('OwnDataset')
@@ -56,12 +56,12 @@ def own_dataset() -> Iterator[None]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Four pictures of each suffix in two folders of one split, and their label maps."""
+    """Return four images of each suffix in two folders of one split, and their label maps."""
     for stem in ('0', '1', 'city/2', 'city/3'):
         for suffix in ('.jpg', '.tif'):
-            picture = tmp_path / 'images/train' / f'{stem}{suffix}'
-            picture.parent.mkdir(parents=True, exist_ok=True)
-            picture.touch()
+            image = tmp_path / 'images/train' / f'{stem}{suffix}'
+            image.parent.mkdir(parents=True, exist_ok=True)
+            image.touch()
         label_map = tmp_path / 'labels/train' / f'{stem}.png'
         label_map.parent.mkdir(parents=True, exist_ok=True)
         label_map.touch()
@@ -69,7 +69,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def dataset(root: Path, **changes: object) -> dict:
-    """The config of a dataset in ``root``."""
+    """Return the config of a dataset in ``root``."""
     settings = dict(
         type='BaseSegDataset',
         data_root=f'{root}/',
@@ -110,7 +110,7 @@ def test_missing_label_maps_are_counted(kind: dict, wrap: Callable, root: Path) 
     check(part)
     for stem in ('city/2', '1'):
         (root / 'labels/train' / f'{stem}.png').unlink()
-        # Maps of other pictures do not help.
+        # Maps of other images do not help.
         (root / 'labels/train' / f'{stem}0.png').touch()
     first = re.escape(str(root / 'labels/train/1.png'))
     pattern = (
@@ -122,10 +122,10 @@ def test_missing_label_maps_are_counted(kind: dict, wrap: Callable, root: Path) 
 
 @pytest.mark.parametrize('kind', KINDS)
 @pytest.mark.parametrize('wrap', WRAPPERS)
-def test_folder_without_pictures_is_named(kind: dict, wrap: Callable, root: Path) -> None:
+def test_folder_without_images_is_named(kind: dict, wrap: Callable, root: Path) -> None:
     part = wrap(dataset(root, **kind))
-    for picture in (root / 'images').rglob('*.*'):
-        picture.rename(picture.with_suffix('.bmp'))
+    for image in (root / 'images').rglob('*.*'):
+        image.rename(image.with_suffix('.bmp'))
     suffix = '.tif' if kind == dict(type='OwnDataset') else '.jpg'
     for loader in ('train_dataloader', 'val_dataloader'):
         assert (
@@ -140,7 +140,7 @@ def test_suffixes_are_those_of_the_config(root: Path) -> None:
     assert '4 of 4 images' in said(dataset(root, seg_map_suffix='_map.png'))
 
 
-def test_only_pictures_that_a_split_names_are_needed(root: Path) -> None:
+def test_only_images_that_a_split_names_are_needed(root: Path) -> None:
     split = root / 'split.txt'
     part = dataset(root, ann_file='split.txt')
     (root / 'labels/train/1.png').unlink()
@@ -161,7 +161,7 @@ def test_only_pictures_that_a_split_names_are_needed(root: Path) -> None:
 
 
 @pytest.mark.parametrize('indices', [1, -1, [0, 3], (3, 0)])
-def test_only_pictures_that_indices_leave_are_needed(indices: object, root: Path) -> None:
+def test_only_images_that_indices_leave_are_needed(indices: object, root: Path) -> None:
     (root / 'labels/train/1.png').unlink()
     (root / 'labels/train/city/2.png').unlink()
     check(dataset(root, indices=indices))

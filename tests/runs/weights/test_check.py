@@ -21,7 +21,7 @@ INSTEAD = re.compile(r'(?:write|by) model\.?([\w.]*)\.init_cfg=(dict\(.*?\))')
 
 
 def config(**settings: object) -> Config:
-    """The config of a run, as far as it is asked."""
+    """Return the config of a run, as far as it is asked."""
     return Config(dict(model=dict(), **settings))
 
 
@@ -30,7 +30,7 @@ def pretrained(module: nn.Module, file: str, kind: str = 'Pretrained', **more: o
 
 
 def refusal(model: nn.Module, **settings: object) -> str:
-    """What is said of a start, which leaves the model as it was."""
+    """Return what is said of a start, which leaves the model as it was."""
     before = {name: value.clone() for name, value in model.state_dict().items()}
     with pytest.raises(UsageError) as caught:
         check_start(model, config(**settings))
@@ -59,7 +59,7 @@ def filled_by(model: nn.Module, load_from: str | None = None) -> list[str]:
 
 
 def assert_started(model: nn.Module, load_from: str | None = None) -> None:
-    """A start that is allowed leaves no SN layer of the model as it was made."""
+    """Return a start that is allowed leaves no SN layer of the model as it was made."""
     check_start(model, config(load_from=load_from))
     norms = [m for m in model.modules() if isinstance(m, SwitchNorm)]
     assert len(filled_by(model, load_from)) == 7 * len(norms)

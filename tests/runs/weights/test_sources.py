@@ -34,7 +34,7 @@ def build(name: str, norm: str, **settings: object) -> nn.Module:
 
 @pytest.fixture
 def save(tmp_path: Path) -> Callable[[nn.Module, bool], str]:
-    """A function (model, nested) -> the file of its backbone's weights."""
+    """Return a function (model, nested) -> the file of its backbone's weights."""
 
     def write(model: nn.Module, nested: bool) -> str:
         state = model.backbone.state_dict()
