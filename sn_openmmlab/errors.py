@@ -5,19 +5,19 @@ from collections.abc import Callable
 
 
 class UsageError(Exception):
-    """What the user gave cannot be used; the message says what was wrong and what to do."""
+    """An input of the user cannot be used; the message says what is wrong and what to do."""
 
 
 class WeightsError(UsageError, RuntimeError):
-    """The weights are those of another network; a RuntimeError, as torch's own are."""
+    """The weights belong to another network; a RuntimeError, like torch's own."""
 
 
 class InputError(UsageError, ValueError):
-    """A layer is given what it is not made for; a ValueError, as torch's own are."""
+    """A layer gets an input that it is not made for; a ValueError, like torch's own."""
 
 
 def exit_with_sentence(main: Callable[[], None]) -> None:
-    """Run ``main``; a UsageError becomes one sentence on stderr and exit code 2."""
+    """Run ``main``; turn a UsageError into one sentence on stderr and exit code 2."""
     try:
         main()
     except UsageError as error:

@@ -4,6 +4,8 @@ import json
 import logging
 import math
 import os
+import runpy
+import signal
 import socket
 import subprocess
 import sys
@@ -410,3 +412,26 @@ def write_config(tmp_path: Path) -> Callable[[str], Path]:
         return file
 
     return write
+
+
+@pytest.fixture
+def convert(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> Callable[..., tuple[int, str, str]]:
+    """A function that runs tools/convert_checkpoint.py; returns exit code, stdout and stderr."""
+    changed = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
+    before = {number: signal.getsignal(number) for number in changed}
+
+    def run(*args: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, 'argv', ['convert_checkpoint.py', *map(str, args)])
+        try:
+            runpy.run_path(str(repo / 'tools/convert_checkpoint.py'), run_name='__main__')
+            code = 0
+        except SystemExit as error:
+            code = error.code
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        return code, *capsys.readouterr()
+
+    return run

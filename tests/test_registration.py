@@ -8,10 +8,12 @@ from textwrap import dedent
 
 import pytest
 from mmcv.cnn import build_norm_layer
-from mmengine.registry import MODELS, WEIGHT_INITIALIZERS, DefaultScope
+from mmengine.registry import HOOKS, MODELS, WEIGHT_INITIALIZERS, DefaultScope
 
 import sn_openmmlab
+from sn_openmmlab import registration
 from sn_openmmlab.checkpoints.pretrained import SNPretrained
+from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.layers.batch_average import update_bn
 from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
@@ -45,6 +47,12 @@ def test_the_weight_initializer_is_found_by_its_name(scope):
 
     assert type(initializer) is SNPretrained
     assert initializer.checkpoint == 'a.pth'
+
+
+@pytest.mark.parametrize('scope', ['mmengine', 'mmdet', 'mmseg'])
+def test_the_hook_is_found_by_its_name(scope):
+    with DefaultScope.overwrite_default_scope(scope):
+        assert type(HOOKS.build({'type': 'NormCheckHook'})) is NormCheckHook
 
 
 @pytest.mark.parametrize('alias', LAYERS)
@@ -160,31 +168,19 @@ def test_importing_and_reloading_it_again_does_no_harm():
 
 
 @pytest.mark.parametrize('alias', ['SN', 'SyncSN'])
-def test_reloading_registers_anew_and_another_projects_layer_is_kept(alias, tmp_path):
-    lines = _python(
-        f"""
-        import importlib
-        from mmengine.registry import MODELS
-        import sn_openmmlab.registration as registration
+def test_reloading_registers_anew_and_another_projects_layer_is_kept(
+    alias: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    importlib.reload(registration)
+    assert MODELS.get(alias) is LAYERS[alias]
 
+    class Foreign:
+        """A layer of another project."""
+
+    monkeypatch.setitem(MODELS.module_dict, alias, Foreign)
+    with pytest.raises(KeyError, match=f'{alias} is already registered'):
         importlib.reload(registration)
-        print(MODELS.get('{alias}').__name__)
-
-        class Foreign:
-            pass
-
-        MODELS.register_module(name='{alias}', force=True, module=Foreign)
-        try:
-            importlib.reload(registration)
-        except KeyError as error:
-            print(error)
-        print(MODELS.get('{alias}').__name__)
-        """,
-        tmp_path,
-    )
-    assert lines[0] == LAYERS[alias].__name__
-    assert f'{alias} is already registered' in lines[1]
-    assert lines[2] == 'Foreign'
+    assert MODELS.get(alias) is Foreign
 
 
 def test_the_public_names_are_the_layers_and_the_conversions():

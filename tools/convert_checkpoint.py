@@ -19,9 +19,8 @@ from sn_openmmlab.checkpoints.files.writing import check_output, write_checkpoin
 from sn_openmmlab.checkpoints.names import few
 from sn_openmmlab.checkpoints.plan_table import print_table
 from sn_openmmlab.checkpoints.plans.batch_norm import BatchNormPlan
-from sn_openmmlab.errors import UsageError
+from sn_openmmlab.errors import UsageError, exit_with_sentence
 from sn_openmmlab.layers.convert.from_batch_norm import BATCH_RATIO
-from sn_openmmlab.runs.command_line import exit_with_sentence
 from sn_openmmlab.runs.config import read_config
 from sn_openmmlab.runs.fitting import fit_to_images
 from sn_openmmlab.runs.verify import verify

@@ -1,4 +1,4 @@
-"""Gather a finished training in one folder: checkpoint, log, curves, pictures, learned ratios.
+"""Gather a finished training in a folder: checkpoint, log, curves, predictions, learned ratios.
 
 python tools/report.py CONFIG --work-dir WORK_DIR
 """
@@ -10,29 +10,30 @@ import _sleeping_threads  # noqa: F401
 
 from sn_openmmlab.analysis.report import find_runs, newest_checkpoint, write_report
 from sn_openmmlab.checkpoints.files.safe_loading import load_safely
-from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs import config as configs
-from sn_openmmlab.runs import runner as runners
-from sn_openmmlab.runs.command_line import exit_with_sentence, run_parser
+from sn_openmmlab.errors import UsageError, exit_with_sentence
+from sn_openmmlab.hooks.norm_check_hook import log_norms
+from sn_openmmlab.runs import options
+from sn_openmmlab.runs.command_line import run_parser
+from sn_openmmlab.runs.config import read_config
 from sn_openmmlab.runs.data.check import check_data
-from sn_openmmlab.runs.norms import say_norms
-from sn_openmmlab.runs.weights import check_trained
+from sn_openmmlab.runs.runner import build_runner
+from sn_openmmlab.runs.weights.check import check_trained
 
 
 def main() -> None:
     args = run_parser(__doc__.split('\n')[0]).parse_args()
-    config = configs.read_config(args.config, args.cfg_options, args.convert_norms)
-    configs.set_work_dir(config, args.work_dir)
+    config = read_config(args.config, args.cfg_options, args.convert_norms)
+    options.set_work_dir(config, args.work_dir)
     runs = find_runs(config.work_dir)
     checkpoint = newest_checkpoint(config.work_dir)
     folder = Path(config.work_dir) / 'report'
     if config.default_scope == 'mmpretrain':
-        raise UsageError('the report draws detections and segmentations, not what MMPretrain does.')
+        raise UsageError('the report is for MMDetection and MMSegmentation, not for MMPretrain.')
     check_data(config, 'val_dataloader')
     load_safely()
     with tempfile.TemporaryDirectory() as config.work_dir:
-        runner = runners.build_runner(config)
-        say_norms(runner.model, config)
+        runner = build_runner(config)
+        log_norms(runner.model, config)
         check_trained(runner.model, str(checkpoint))
         metrics = write_report(runner, checkpoint, runs, folder)
     for name, value in metrics.items():

@@ -1,4 +1,4 @@
-"""Evaluate a checkpoint by a config of MMDetection, MMSegmentation or MMPretrain.
+"""Evaluate a checkpoint with a config of MMDetection, MMSegmentation or MMPretrain.
 
 python tools/test.py CONFIG CHECKPOINT
 """
@@ -6,17 +6,20 @@ python tools/test.py CONFIG CHECKPOINT
 import _sleeping_threads  # noqa: F401
 
 from sn_openmmlab.checkpoints.files.safe_loading import load_safely
-from sn_openmmlab.runs import config as configs
-from sn_openmmlab.runs import runner as runners
-from sn_openmmlab.runs.build_faults import REGISTRIES, building
+from sn_openmmlab.errors import exit_with_sentence
+from sn_openmmlab.runs import options
+from sn_openmmlab.runs.build_errors import REGISTRIES, building
 from sn_openmmlab.runs.command_line import (
     add_launcher,
-    exit_with_sentence,
     export_local_rank,
+    is_first_of_machine,
     run_parser,
 )
+from sn_openmmlab.runs.config import read_config
 from sn_openmmlab.runs.data.check import check_data
-from sn_openmmlab.runs.weights import check_trained
+from sn_openmmlab.runs.runner import build_runner, dump_predictions
+from sn_openmmlab.runs.weights.check import check_trained
+from sn_openmmlab.runs.weights.files import check_checkpoint
 
 
 def main() -> None:
@@ -27,28 +30,29 @@ def main() -> None:
     parser.add_argument(
         '--show-dir', metavar='FOLDER', help='draw the predictions into this folder'
     )
-    parser.add_argument('--tta', action='store_true', help='test-time augmentation of the config')
+    parser.add_argument('--tta', action='store_true', help='test with augmentation')
     args = parser.parse_args()
     export_local_rank(args.local_rank)
 
-    config = configs.read_config(args.config, args.cfg_options, args.convert_norms)
-    configs.set_work_dir(config, args.work_dir)
-    configs.check_checkpoint(args.checkpoint)
+    config = read_config(args.config, args.cfg_options, args.convert_norms)
+    options.set_work_dir(config, args.work_dir)
+    check_checkpoint(args.checkpoint)
     config.load_from = args.checkpoint
     if args.out:
-        runners.check_dump(args.out)
+        options.check_dump(args.out)
     if args.show_dir:
-        runners.draw_predictions(config, args.show_dir)
+        options.draw_predictions(config, args.show_dir)
     if args.tta:
-        runners.use_test_time_augmentation(config)
-    check_data(config, 'test_dataloader')
-    configs.use_launcher(config, args.launcher)
+        options.use_test_time_augmentation(config)
+    if is_first_of_machine(args.launcher):
+        check_data(config, 'test_dataloader')
+    options.use_launcher(config, args.launcher)
     load_safely()
-    runner = runners.build_runner(config)
+    runner = build_runner(config)
     check_trained(runner.model, args.checkpoint)
     if args.out:
-        runners.dump_predictions(runner, args.out)
-    # The loop and the data are built there.
+        dump_predictions(runner, args.out)
+    # This also builds the loop and the data.
     with building(f'what {config.filename} describes', REGISTRIES):
         runner.test()
 

@@ -1,4 +1,4 @@
-"""Train by a config of MMDetection, MMSegmentation or MMPretrain.
+"""Train with a config of MMDetection, MMSegmentation or MMPretrain.
 
 python tools/train.py configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py
 torchrun --nproc_per_node=8 tools/train.py CONFIG --launcher pytorch
@@ -7,17 +7,20 @@ torchrun --nproc_per_node=8 tools/train.py CONFIG --launcher pytorch
 import _sleeping_threads  # noqa: F401
 
 from sn_openmmlab.checkpoints.files.safe_loading import check_resumable, load_safely
-from sn_openmmlab.runs import config as configs
-from sn_openmmlab.runs import runner as runners
-from sn_openmmlab.runs.build_faults import REGISTRIES, building
+from sn_openmmlab.errors import exit_with_sentence
+from sn_openmmlab.runs import options
+from sn_openmmlab.runs.build_errors import REGISTRIES, building
 from sn_openmmlab.runs.command_line import (
     add_launcher,
-    exit_with_sentence,
     export_local_rank,
+    is_first_of_machine,
     run_parser,
 )
+from sn_openmmlab.runs.config import read_config
 from sn_openmmlab.runs.data.check import check_data
-from sn_openmmlab.runs.weights import check_start
+from sn_openmmlab.runs.runner import build_runner
+from sn_openmmlab.runs.weights.check import check_start
+from sn_openmmlab.runs.weights.files import check_load_from, check_pretrained
 
 
 def main() -> None:
@@ -25,35 +28,38 @@ def main() -> None:
     add_launcher(parser)
     parser.add_argument('--amp', action='store_true', help='automatic mixed precision')
     parser.add_argument(
-        '--auto-scale-lr', action='store_true', help='scale the learning rate by the total batch'
+        '--auto-scale-lr',
+        action='store_true',
+        help='scale the learning rate by the batch size',
     )
     parser.add_argument(
         '--resume',
         nargs='?',
         const='auto',
         metavar='CHECKPOINT',
-        help='continue from this checkpoint, or from the newest in the work folder',
+        help='resume from this checkpoint, or from the newest in the work folder',
     )
     args = parser.parse_args()
     export_local_rank(args.local_rank)
 
-    config = configs.read_config(args.config, args.cfg_options, args.convert_norms)
-    configs.set_work_dir(config, args.work_dir)
+    config = read_config(args.config, args.cfg_options, args.convert_norms)
+    options.set_work_dir(config, args.work_dir)
     if args.amp:
-        runners.use_amp(config)
+        options.use_amp(config)
     if args.auto_scale_lr:
-        runners.use_scaled_lr(config)
-    runners.set_resume(config, args.resume)
-    configs.check_load_from(config)
-    configs.check_pretrained(config)
-    check_data(config, 'train_dataloader', 'val_dataloader')
-    configs.use_launcher(config, args.launcher)
+        options.use_scaled_lr(config)
+    options.set_resume(config, args.resume)
+    check_load_from(config)
+    check_pretrained(config)
+    if is_first_of_machine(args.launcher):
+        check_data(config, 'train_dataloader', 'val_dataloader')
+    options.use_launcher(config, args.launcher)
     load_safely()
     if config.get('resume') and config.get('load_from'):
         check_resumable(config.load_from)
-    runner = runners.build_runner(config)
+    runner = build_runner(config)
     check_start(runner.model, config)
-    # The loops, the data and the optimizer are built there.
+    # This also builds the loops, the data and the optimizer.
     with building(f'what {config.filename} describes', REGISTRIES):
         runner.train()
 

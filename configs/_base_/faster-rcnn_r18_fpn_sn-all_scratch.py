@@ -3,8 +3,8 @@
 # pixels.
 _base_ = '../detection/faster_rcnn/faster-rcnn_r50_fpn_sn-all_1x_coco.py'
 
-# Nothing of the authors' is loaded, so the variance is that of the paper's Eq. 2. MMEngine takes
-# `_delete_` out of a dict that it has read: each part gets its own.
+# No weights of the authors are loaded, so the variance is that of the paper's Eq. 2. MMEngine
+# removes `_delete_` from a dict once it has read it, so each part has its own.
 norm_cfg = dict(_delete_=True, type='SN')
 channels = 64
 model = dict(
@@ -30,8 +30,8 @@ model = dict(
     ),
     test_cfg=dict(rpn=dict(nms_pre=500, max_per_img=200)),
 )
-# The base's 0.02 is for 16 images; normalized from the first layer to the last, a detector from
-# scratch takes more than the 0.0025 that two images would get by the linear rule.
+# The base's learning rate, 0.02, is for 16 images. With norms in all layers, a detector from
+# scratch takes more than the 0.0025 that the linear scaling rule gives for two images.
 optim_wrapper = dict(
     optimizer=dict(lr=0.01),
     clip_grad=dict(max_norm=35),

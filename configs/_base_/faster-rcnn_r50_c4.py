@@ -1,6 +1,6 @@
 # Faster R-CNN with conv1 to conv4 of a ResNet-50 as backbone and conv5 as head, all BN frozen:
-# MMDetection's, but for the ResNet and the images. That one is Caffe's, which no SN weights fit;
-# this one has the layout and the images of torchvision's.
+# as in MMDetection, except for the ResNet and its preprocessing. MMDetection's is Caffe's, which no
+# SN weights fit; this one has the layout and the preprocessing of torchvision's.
 _base_ = 'mmdet::faster_rcnn/faster-rcnn_r50-caffe_c4-1x_coco.py'
 # A ResNet-50 with BN.
 checkpoint = 'torchvision://resnet50'

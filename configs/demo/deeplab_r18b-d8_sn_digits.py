@@ -1,16 +1,16 @@
 # The quickstart of segmentation: the paper's DeepLab with SN everywhere, from scratch, two images
-# per batch, on the generated digits of studies/make_demo_data.py, on a CPU.
+# per batch, on the synthetic digits of studies/make_demo_data.py, on a CPU.
 _base_ = [
     '../_base_/segmentation/models/deeplab_r50b-d8_sn.py',
     '../_base_/segmentation/schedules/schedule_80k.py',
     '../_base_/segmentation/runtime.py',
 ]
 
-# Nothing of the authors' is loaded, so the variance is that of the paper's Eq. 2.
+# No weights of the authors are loaded, so the variance is that of the paper's Eq. 2.
 norm_cfg = dict(correction=0)
-# A quarter of ResNet-18's channels, half in the stem: on a CPU, steps are worth more here than
-# width. The head looks at 7x7 positions, which hold a digit whole, and background counts less: it
-# is twelve times as frequent as all digits together.
+# A quarter of ResNet-18's channels, half in the stem: on a CPU, more steps help more than
+# more width. The head sees 7x7 positions, a whole digit. Background weighs less in the loss, since
+# it covers twelve times as many pixels as all digits together.
 classes = ('background', *'0123456789')
 loss = dict(class_weight=[0.1] + [1.0] * 10)
 model = dict(

@@ -1,6 +1,6 @@
-# The rival of the config beside it: GN wherever that one has SN, all else the same. 16 groups give
-# the narrowest layers, of 32 channels, two channels a group, as 32 groups do in a ResNet-50; 32
-# would make GN instance normalization there.
+# The baseline: GN wherever the config with SN has SN, everything else the same. With 16 groups, the
+# narrowest layers (32 channels) have two channels a group, as in a ResNet-50 with 32 groups. With
+# 32, GN would be instance normalization there.
 _base_ = './faster-rcnn_r18_fpn_sn-all_digits.py'
 
 norm_cfg = dict(type='GN', num_groups=16)

@@ -1,10 +1,10 @@
 # The quickstart: Faster R-CNN with SN everywhere, from scratch, two images per batch, on the
-# generated digits of studies/make_demo_data.py, on a CPU.
+# synthetic digits of studies/make_demo_data.py, on a CPU.
 _base_ = '../_base_/faster-rcnn_r18_fpn_sn-all_scratch.py'
 
 data_root = 'data/demo/'
 metainfo = dict(classes=tuple('0123456789'))
-# Half of ResNet-18's channels: on a CPU, steps are worth more here than width.
+# Half of ResNet-18's channels: on a CPU, more steps help more than more width.
 model = dict(
     backbone=dict(base_channels=32),
     neck=dict(in_channels=[32, 64, 128, 256]),

@@ -74,5 +74,5 @@ def advise_correction(layers: Mapping[str, SwitchNorm]) -> str | None:
     return (
         f'The authors trained their weights with correction=1, but {len(other)} SN layers that get '
         f'them have correction=0, such as {other[0]}: set correction=1 in their norm_cfg. '
-        '(docs/model_zoo.md says how much it matters.)'
+        '(docs/guides/weights.md says how much it matters.)'
     )

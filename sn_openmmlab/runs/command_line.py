@@ -1,14 +1,10 @@
-"""What the command lines of training and testing have in common."""
+"""The arguments that the command lines of training, testing and the report share."""
 
 import argparse
 import os
-import sys
-from collections.abc import Callable
 from typing import Any
 
 from mmengine.config import DictAction
-
-from sn_openmmlab.errors import UsageError
 
 
 def run_parser(description: str) -> argparse.ArgumentParser:
@@ -26,13 +22,13 @@ def run_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         '--convert-norms',
         action='store_true',
-        help="turn each BatchNorm of the model into SN, by model.type='WithSN'",
+        help="replace each BatchNorm of the model by SN, with model.type='WithSN'",
     )
     return parser
 
 
 class _Options(DictAction):
-    """mmengine's reading of KEY=VALUE, with a sentence where it would read something else."""
+    """Read KEY=VALUE as mmengine does, but refuse what it would misread."""
 
     def __call__(
         self,
@@ -54,7 +50,7 @@ class _Options(DictAction):
 
     @staticmethod
     def _parse_iterable(value: str) -> Any:
-        # mmengine takes out every space, those of a path or a name too.
+        # mmengine removes every space, also from paths and names.
         bare = value.strip('\'"')
         if ' ' in bare and not any(mark in bare for mark in ',()[]'):
             return bare
@@ -62,12 +58,12 @@ class _Options(DictAction):
 
 
 def add_launcher(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of a run that may have several processes."""
+    """Add the arguments of a run in several processes."""
     parser.add_argument(
         '--launcher',
         choices=['none', 'pytorch', 'slurm', 'mpi'],
         default='none',
-        help='what started the processes of a distributed run',
+        help='the launcher that started the processes of a distributed run',
     )
     parser.add_argument(
         '--local_rank', '--local-rank', type=int, default=0, help='set by launchers'
@@ -75,14 +71,13 @@ def add_launcher(parser: argparse.ArgumentParser) -> None:
 
 
 def export_local_rank(rank: int) -> None:
-    """Put the rank that an old launcher passed as an argument where mmengine looks for it."""
+    """Export the rank that an old launcher passed as an argument, as mmengine expects it."""
     os.environ.setdefault('LOCAL_RANK', str(rank))
 
 
-def exit_with_sentence(main: Callable[[], None]) -> None:
-    """Run ``main``; a UsageError becomes one sentence on stderr and exit code 2."""
-    try:
-        main()
-    except UsageError as error:
-        print(f'error: {error}', file=sys.stderr)
-        sys.exit(2)
+def is_first_of_machine(launcher: str) -> bool:
+    """Return whether this process checks the data for all that torchrun started on this machine.
+
+    Torchrun ends the others when it fails. Other launchers may not, so there each one checks.
+    """
+    return launcher != 'pytorch' or os.environ.get('LOCAL_RANK', '0') == '0'

@@ -1,4 +1,4 @@
-"""Fitting a converted backbone to images, by the config that it is for."""
+"""Fitting a converted backbone to images, with the preprocessing of its config."""
 
 import os
 from collections.abc import Mapping
@@ -26,16 +26,16 @@ def fit_to_images(
 ) -> tuple[dict[str, Tensor], int]:
     """Fit γ and β of a backbone that was converted from BatchNorm to the images of a folder.
 
-    See :func:`~sn_openmmlab.layers.calibration.calibrate_switch_norm`. The first 96 images in the
-    order of their names are resized to 224 × 224 and normalized as the config says.
+    See `sn_openmmlab.calibrate_switch_norm`. The first 96 images by name are resized to 224 × 224
+    and normalized as the config says.
 
     Args:
         state: the converted weights of the backbone, alone or under ``backbone.``.
         config: of a model that has this backbone with SN.
-        folder: holds the images; what is no image in it is passed over.
+        folder: holds the images; other files in it are skipped.
 
     Returns:
-        The weights, of which γ and β are new, and the number of images.
+        The weights with new γ and β, and the number of images.
 
     Raises:
         UsageError: the config has no backbone or another one, or the folder has no image.
@@ -53,7 +53,7 @@ def fit_to_images(
 
 def _read_images(folder: Path) -> list[Tensor]:
     if not folder.is_dir():
-        raise UsageError(f'{folder} is no folder: name one with images to fit to.')
+        raise UsageError(f'{folder} is not a folder: name one with images to fit to.')
     images = []
     for file in sorted(folder.iterdir()):
         image = mmcv.imread(file) if file.is_file() and len(images) < MOST_IMAGES else None
@@ -61,12 +61,12 @@ def _read_images(folder: Path) -> list[Tensor]:
             image = np.ascontiguousarray(mmcv.imresize(image, (_SIDE, _SIDE)))
             images.append(torch.from_numpy(image).permute(2, 0, 1))
     if not images:
-        raise UsageError(f'{folder} holds no image: name a folder with images to fit to.')
+        raise UsageError(f'{folder} has no images: name a folder with images to fit to.')
     return images
 
 
 def _build(config: Config) -> tuple[nn.Module, nn.Module]:
-    """The backbone, from random weights, and what normalizes its images."""
+    """Return the backbone with random weights and the preprocessor of its images."""
     backbone = config.model.get('backbone')
     pixels = config.model.get('data_preprocessor') or config.get('data_preprocessor')
     if not backbone or not pixels:
@@ -89,8 +89,8 @@ def _load(backbone: nn.Module, state: Mapping[str, Tensor]) -> None:
     missing = [name for name in missing if not name.endswith('num_batches_tracked')]
     if missing or unexpected:
         raise UsageError(
-            'the backbone of the config is another one: the weights lack '
-            f'{few(missing) or "nothing"}, and have besides {few(unexpected) or "nothing"}.'
+            'the backbone of the config is another one: it also has '
+            f'{few(missing) or "nothing"}, and lacks {few(unexpected) or "nothing"}.'
         )
     if not any(isinstance(layer, SwitchNorm) for layer in backbone.modules()):
         raise UsageError("the backbone of the config has no SN: give it norm_cfg=dict(type='SN').")

@@ -1,55 +1,45 @@
 """The check of each ``norm_cfg`` of a model, before the model is built."""
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from mmengine.config import Config
 from mmengine.registry import MODELS
 
+from sn_openmmlab.config_tree import walk
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.names import LAYERS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 
 def check_norm_cfgs(config: Config) -> None:
-    """Raise UsageError where a ``norm_cfg`` of the model cannot be meant.
+    """Raise UsageError if a ``norm_cfg`` of the model is wrong.
 
-    That is: it is a string, names no norm or an unknown one, or has an option that SN does not
-    have, or a value that SN does not take.
+    It is wrong if it is a string, names no norm or an unknown one, or has an option or a value that
+    SN does not take.
     """
-    for place, norm_cfg in _norm_cfgs(config.model, 'model'):
+    for part, settings in walk(config.model, 'model'):
+        # WithSN checks its own norm_cfg, which needs no type.
+        norm_cfg = None if settings.get('type') == 'WithSN' else settings.get('norm_cfg')
+        place = f'{part}.norm_cfg'
         if isinstance(norm_cfg, str):
             raise UsageError(f'{place} is {norm_cfg!r}: write {place}=dict(type={norm_cfg!r}).')
         if isinstance(norm_cfg, Mapping) and norm_cfg:
             _check(place, norm_cfg, config.default_scope)
 
 
-def _norm_cfgs(part: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """Each ``norm_cfg`` of a part of the model, with its place."""
-    if isinstance(part, list | tuple):
-        for i, item in enumerate(part):
-            yield from _norm_cfgs(item, f'{place}.{i}')
-    elif isinstance(part, Mapping):
-        for key, value in part.items():
-            # WithSN checks its own, which needs no type.
-            if key != 'norm_cfg':
-                yield from _norm_cfgs(value, f'{place}.{key}')
-            elif part.get('type') != 'WithSN':
-                yield f'{place}.{key}', value
-
-
 def _check(place: str, norm_cfg: Mapping[str, Any], scope: str) -> None:
     kind = norm_cfg.get('type')
     if kind is None:
-        raise UsageError(f"{place} has no type: name the norm, as {place}.type='SN'.")
+        raise UsageError(f"{place} has no type: name the norm, as in {place}.type='SN'.")
     layer = LAYERS.get(kind) if isinstance(kind, str) else kind
     if layer in LAYERS.values():
         _check_options(place, norm_cfg, layer)
     elif isinstance(kind, str) and not _is_registered(kind, scope):
         raise UsageError(
-            f'{place} names the norm {kind!r}, which nobody registered: SN is one of '
-            f'{", ".join(LAYERS)}; a norm of your own needs its module in custom_imports.'
+            f'{place} names the norm {kind!r}, which is not registered: the names of SN are '
+            f'{", ".join(LAYERS)}; your own norm needs its module in custom_imports.'
         )
 
 
@@ -57,18 +47,18 @@ def _check_options(place: str, norm_cfg: Mapping[str, Any], layer: type) -> None
     found = (name for kind in (SwitchNorm, layer) for name in inspect.signature(kind).parameters)
     taken = [n for n in dict.fromkeys(found) if n not in ('num_features', 'args', 'kwargs')]
     options = {key: value for key, value in norm_cfg.items() if key != 'type'}
-    # The toolboxes take it out.
+    # The toolboxes remove it before they build the layer.
     frozen = options.pop('requires_grad', True)
     unknown = [name for name in options if name not in taken]
     if unknown:
         inner = ('device', 'dtype', 'process_group')
         known = ', '.join([*(n for n in taken if n not in inner), 'requires_grad'])
-        raise UsageError(f'{place} has {", ".join(unknown)}, which SN does not: it has {known}.')
+        raise UsageError(f'{place} has {", ".join(unknown)}, but SN takes only {known}.')
     if not isinstance(frozen, bool):
         raise UsageError(f'{place}.requires_grad must be True or False, not {frozen!r}.')
     groups = options.get('num_groups', 32)
     try:
-        # How many channels there will be is not known yet; these always fit the groups.
+        # The number of channels is not known yet; this one always fits the groups.
         layer(groups if isinstance(groups, int) and groups > 0 else 1, **options)
     except (TypeError, ValueError) as error:
         raise UsageError(f'{place} does not fit SN: {error}') from error

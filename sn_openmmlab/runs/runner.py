@@ -1,141 +1,31 @@
-"""Building mmengine's runner for training and for testing."""
+"""Building mmengine's runner for training and testing."""
 
 from pathlib import Path
 
-from mmengine.config import Config, ConfigDict
-from mmengine.device import get_device
+from mmengine.config import Config
 from mmengine.registry import METRICS, RUNNERS
-from mmengine.runner import Runner, find_latest_checkpoint
+from mmengine.runner import Runner
 
-from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.build_faults import building
-from sn_openmmlab.runs.norms import NormsHook
+from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
+from sn_openmmlab.runs.build_errors import building
 
 
 def build_runner(config: Config) -> Runner:
-    """Build the runner that the config names, mmengine's own where it names none.
-
-    When it starts, it says which norm layers its model has.
+    """Build the runner that the config names, or else mmengine's own, with `NormCheckHook`.
 
     Raises:
-        UsageError: a part does not take an option, or is of a type that nobody registered.
+        UsageError: a part does not take an option, or its type is not registered.
     """
     with building(f'what {config.filename} describes'):
         runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
-    runner.register_hook(NormsHook())
+    if not any(isinstance(hook, NormCheckHook) for hook in runner.hooks):
+        runner.register_hook(NormCheckHook())
     return runner
 
 
-def set_resume(config: Config, resume: str | None) -> None:
-    """Continue from a checkpoint file, or with ``'auto'`` from the newest in the work folder.
-
-    Where there is none yet, the training starts as the config says, and a line says so.
-
-    Args:
-        config: of the training, with its work folder.
-        resume: what the command line asks for; None for what the config does.
-
-    Raises:
-        UsageError: the work folder names a newest checkpoint that is not there.
-    """
-    if resume not in (None, 'auto'):
-        config.resume, config.load_from = True, resume
-    elif resume == 'auto' or (config.get('resume') and not config.get('load_from')):
-        newest = _newest(config.work_dir)
-        config.resume = newest is not None
-        if newest:
-            config.load_from = newest
-        else:
-            start = f', from {config.load_from}' if config.get('load_from') else ''
-            # There is no log yet.
-            print(f'{config.work_dir} holds no checkpoint: the training starts anew{start}.')
-
-
-def _newest(work_dir: str) -> str | None:
-    named = find_latest_checkpoint(work_dir)
-    # The folder may have been moved; it may also lie where no path leads.
-    moved = Path(work_dir) / Path(named or '').name
-    for file in (moved, Path(named or '')):
-        if named and file.is_file():
-            return str(file)
-    if named and '://' not in named:
-        raise UsageError(
-            f'{work_dir}/last_checkpoint names {named}, which does not exist: name another with '
-            '--resume CHECKPOINT, or remove that file to start anew.'
-        )
-    return named
-
-
-def use_amp(config: Config) -> None:
-    """Train in automatic mixed precision with a dynamic loss scale.
-
-    Raises:
-        UsageError: there is no GPU; mmengine's scaling needs one.
-    """
-    if get_device() == 'cpu':
-        raise UsageError('--amp needs a GPU, and there is none here.')
-    config.optim_wrapper.type = 'AmpOptimWrapper'
-    config.optim_wrapper.loss_scale = 'dynamic'
-
-
-def use_scaled_lr(config: Config) -> None:
-    """Scale the learning rate by the total batch, from the config's ``base_batch_size``.
-
-    Raises:
-        UsageError: the config does not say for which total batch its learning rate is.
-    """
-    if 'base_batch_size' not in (config.get('auto_scale_lr') or {}):
-        raise UsageError(
-            '--auto-scale-lr needs auto_scale_lr = dict(base_batch_size=…) in the config: the '
-            'total batch for which its learning rate was chosen.'
-        )
-    config.auto_scale_lr.enable = True
-
-
-def use_test_time_augmentation(config: Config) -> None:
-    """Test by the config's ``tta_model`` and ``tta_pipeline``.
-
-    Raises:
-        UsageError: the config lacks one of the two.
-    """
-    missing = [name for name in ('tta_model', 'tta_pipeline') if name not in config]
-    if missing:
-        raise UsageError(f'--tta needs {" and ".join(missing)} in the config.')
-    config.model = ConfigDict(**config.tta_model, module=config.model)
-    config.test_dataloader.dataset.pipeline = config.tta_pipeline
-
-
-def draw_predictions(config: Config, folder: str | Path) -> None:
-    """Let the toolbox draw every prediction of a test into ``folder``.
-
-    Raises:
-        UsageError: the config has no visualization hook.
-    """
-    hook = config.get('default_hooks', {}).get('visualization')
-    if hook is None:
-        raise UsageError("--show-dir needs a visualization hook in the config's default_hooks.")
-    # MMDetection joins a relative folder to its own once per image.
-    folder = Path(folder).absolute()
-    hook.interval = 1
-    if config.default_scope == 'mmpretrain':
-        hook.update(enable=True, out_dir=str(folder))
-        return
-    hook.draw = True
-    if config.default_scope == 'mmdet':
-        hook.test_out_dir = str(folder)
-    else:
-        config.visualizer.save_dir = str(folder)
-
-
-def check_dump(file: str | Path) -> None:
-    """Raise UsageError unless the file's name ends in ``.pkl`` or ``.pickle``."""
-    if Path(file).suffix not in ('.pkl', '.pickle'):
-        raise UsageError(f'--out must name a .pkl or .pickle file, not {file}.')
-
-
 def dump_predictions(runner: Runner, file: str | Path) -> None:
-    """Let the test write every prediction to a pickle file."""
-    # MMDetection's own compresses masks, which would fill the memory otherwise.
+    """Write every prediction of the test to a pickle file."""
+    # MMDetection's own metric compresses masks, which would fill the memory otherwise.
     kind = 'mmdet.DumpDetResults' if runner.cfg.default_scope == 'mmdet' else 'DumpResults'
     metric = METRICS.build({'type': kind, 'out_file_path': str(file)})
     runner.test_evaluator.metrics.append(metric)

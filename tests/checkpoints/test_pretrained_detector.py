@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
-from sn_openmmlab.runs.weights import check_start
+from sn_openmmlab.runs.weights.check import check_start
 
 models = pytest.importorskip('mmdet.registry').MODELS
 NARROW = {

@@ -13,7 +13,7 @@ CONFIGS = Path(__file__).parents[2] / 'configs'
 
 @pytest.fixture(scope='module')
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """The demo data, of two and one image."""
+    """Return the demo data, of two and one image."""
     pytest.importorskip('skimage')
     pytest.importorskip('sklearn')
     from studies.demo.dataset import DemoParameters, make_demo_data
@@ -23,7 +23,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 
 def read(file: Path, split: str, made: object) -> list[dict]:
-    """The items of a split of the made data, as a config reads them."""
+    """Return the items of a split of the made data, as a config reads them."""
     config = Config.fromfile(file)
     if config.default_scope == 'mmdet':
         from mmdet.registry import DATASETS

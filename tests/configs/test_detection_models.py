@@ -63,12 +63,12 @@ class Shipped:
         self.model = self._build(self.config.model)
 
     def norms(self, part: str) -> list[nn.Module]:
-        """The norm layers of a part of the model."""
+        """Return the norm layers of a part of the model."""
         module = self.model.get_submodule(part)
         return [layer for layer in module.modules() if isinstance(layer, ANY_NORM)]
 
     def places(self) -> dict[str, tuple[str, int]]:
-        """Norm and number of norm layers by part of the model."""
+        """Return norm and number of norm layers by part of the model."""
         count = RESNET[self.depth]
         if self.neck == 'c4':
             return {
@@ -103,7 +103,7 @@ class Shipped:
 
 @pytest.fixture(scope='module', params=SHIPPED, ids=lambda file: file.stem)
 def shipped(request: pytest.FixtureRequest) -> Iterator[Shipped]:
-    """Each shipped config in turn."""
+    """Return each shipped config in turn."""
     yield Shipped(request.param)
     # The toolbox's scope is global: leave none to the tests of other folders.
     DefaultScope._instance_dict.clear()

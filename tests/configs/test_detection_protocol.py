@@ -12,7 +12,7 @@ from mmengine.config import Config
 CONFIGS = Path(__file__).parents[2] / 'configs'
 SHIPPED = sorted([*CONFIGS.glob('detection/*/*.py'), *CONFIGS.glob('demo/*rcnn*.py')])
 OF_COCO = [file for file in SHIPPED if file.stem.endswith('_coco')]
-RIVALS = [file for file in SHIPPED if re.search('_(gn|bn)-all_.*(digits|bccd)', file.stem)]
+BASELINES = [file for file in SHIPPED if re.search('_(gn|bn)-all_.*(digits|bccd)', file.stem)]
 
 # Images of train2017 that have boxes; what MMDetection trains on.
 COCO_IMAGES = 117266
@@ -59,19 +59,19 @@ DETECTRON = ([103.530, 116.280, 123.675], [1.0, 1.0, 1.0], False)
 
 @cache
 def load(file: Path) -> Config:
-    """A shipped config; reading one takes a quarter of a second."""
+    """Return a shipped config; reading one takes a quarter of a second."""
     return Config.fromfile(file)
 
 
 @pytest.fixture(scope='module', params=SHIPPED, ids=lambda file: file.stem)
 def shipped(request: pytest.FixtureRequest) -> tuple[Path, Config]:
-    """Each shipped config in turn."""
+    """Return each shipped config in turn."""
     return request.param, load(request.param)
 
 
 @pytest.fixture(scope='module', params=OF_COCO, ids=lambda file: file.stem)
 def of_coco(request: pytest.FixtureRequest) -> tuple[str, Config]:
-    """The name of the schedule, and the config, of each that trains on COCO."""
+    """Return the name of the schedule, and the config, of each that trains on COCO."""
     return request.param.stem.split('_')[-2], load(request.param)
 
 
@@ -246,7 +246,7 @@ def test_optimizer_is_the_papers_and_ends_with_the_schedule(shipped: tuple[Path,
 
 
 def heads(model: Any) -> Iterator[dict]:
-    """The configs of all heads that tell classes apart."""
+    """Return the configs of all heads that tell classes apart."""
     if isinstance(model, dict):
         if 'num_classes' in model:
             yield model
@@ -283,7 +283,7 @@ def test_metrics_are_of_the_data_that_is_loaded(shipped: tuple[Path, Config]) ->
 
 
 def without_norms(value: object) -> object:
-    """A config without what chooses the norm."""
+    """Return a config without what chooses the norm."""
     if isinstance(value, dict):
         return {key: without_norms(item) for key, item in value.items() if key != 'norm_cfg'}
     if isinstance(value, list | tuple):
@@ -291,16 +291,16 @@ def without_norms(value: object) -> object:
     return value
 
 
-@pytest.mark.parametrize('rival', RIVALS, ids=lambda file: file.stem)
-def test_rivals_differ_in_nothing_but_the_norm(rival: Path) -> None:
-    ours = rival.with_name(re.sub('(?<=[_-])[a-z]+(?=-all)', 'sn', rival.name))
-    configs = [load(file)._cfg_dict.to_dict() for file in (ours, rival)]
+@pytest.mark.parametrize('baseline', BASELINES, ids=lambda file: file.stem)
+def test_baselines_differ_in_nothing_but_the_norm(baseline: Path) -> None:
+    ours = baseline.with_name(re.sub('(?<=[_-])[a-z]+(?=-all)', 'sn', baseline.name))
+    configs = [load(file)._cfg_dict.to_dict() for file in (ours, baseline)]
     assert without_norms(configs[0]) == without_norms(configs[1])
     assert configs[0]['norm_cfg'] != configs[1]['norm_cfg']
 
 
 def plain(table: int, row: int) -> dict:
-    """A row of the paper's table without its norms, weights, images, and kind of box head."""
+    """Return a table row's config without its norms, weights, images and kind of box head."""
     name = f'{DETECTORS[table]}_{ROWS[table][row - 1]}_coco.py'
     folder = 'mask_rcnn' if table == 4 else 'faster_rcnn'
     config = without_norms(load(CONFIGS / 'detection' / folder / name)._cfg_dict.to_dict())

@@ -60,19 +60,19 @@ PAPER_KEYS = (
 
 @pytest.fixture(scope='module')
 def index() -> ModelIndex:
-    """The index as mim loads it."""
+    """Return the index as mim loads it."""
     return load(str(ROOT / 'model-index.yml'))
 
 
 @pytest.fixture(scope='module')
 def models(index: ModelIndex) -> dict[str, Model]:
-    """The models of the index by name."""
+    """Return the models of the index by name."""
     return {model.name: model for model in index.models}
 
 
 @pytest.fixture(scope='module')
 def rows() -> dict[str, dict[str, str]]:
-    """The rows of the pages of the families: name of the config -> heading -> cell."""
+    """Return the rows of the pages of the families: name of the config -> heading -> cell."""
     found = {}
     for metafile in METAFILES:
         lines = metafile.with_name('README.md').read_text().splitlines()
@@ -87,7 +87,7 @@ def rows() -> dict[str, dict[str, str]]:
 
 
 def cells(line: str) -> list[str]:
-    """The cells of a row of a table."""
+    """Return the cells of a row of a table."""
     return [cell.strip() for cell in line.strip('|').split('|')]
 
 

@@ -22,7 +22,7 @@ SIDE = 64
 
 @pytest.fixture
 def build() -> Iterator[Callable[[str], tuple[nn.Module, Config]]]:
-    """A function that builds the shipped model with the given norm, and its config."""
+    """Return a function that builds the shipped model with the given norm, and its config."""
     register_all_modules(init_default_scope=False)
     init_default_scope('mmseg')
 
@@ -43,7 +43,7 @@ def build() -> Iterator[Callable[[str], tuple[nn.Module, Config]]]:
 
 
 def one_image() -> dict:
-    """A picture whose left half is one class and whose right half is another."""
+    """Return a picture whose left half is one class and whose right half is another."""
     picture = torch.randint(0, 80, (3, SIDE, SIDE), generator=torch.Generator().manual_seed(0))
     labels = torch.zeros(1, SIDE, SIDE, dtype=torch.long)
     picture[..., SIDE // 2 :] += 150

@@ -66,20 +66,20 @@ class Shipped:
         self.model.train()
 
     def _extra_shortcuts(self) -> int:
-        """A basic block changes the shape too where the stem is wider than the first stage."""
+        """Return 1 if the stem is wider than the first stage: a basic block then has a shortcut."""
         backbone = self.config.model.backbone
         widths = [backbone.get(f'{part}_channels', 64) for part in ('stem', 'base')]
         return int(self.depth == 'r18' and widths[0] != widths[1])
 
     def norms(self, part: str) -> list[nn.Module]:
-        """The norm layers of a part of the model."""
+        """Return the norm layers of a part of the model."""
         module = self.model.get_submodule(part)
         return [layer for layer in module.modules() if isinstance(layer, ANY_NORM)]
 
 
 @pytest.fixture(scope='module', params=SHIPPED, ids=lambda file: file.stem)
 def shipped(request: pytest.FixtureRequest) -> Iterator[Shipped]:
-    """Each shipped config in turn."""
+    """Return each shipped config in turn."""
     register_all_modules(init_default_scope=False)
     yield Shipped(request.param)
     # The toolbox's scope is global: leave none to the tests of other folders.
@@ -88,7 +88,7 @@ def shipped(request: pytest.FixtureRequest) -> Iterator[Shipped]:
 
 @pytest.fixture(scope='module')
 def picture(tmp_path_factory: pytest.TempPathFactory) -> dict:
-    """A random picture in a file and its random labels, as a data set names them."""
+    """Return a random picture in a file and its random labels, as a data set names them."""
     folder = tmp_path_factory.mktemp('picture')
     rng = np.random.default_rng(0)
     cv2.imwrite(str(folder / 'image.png'), rng.integers(0, 256, (*PICTURE, 3), np.uint8))
@@ -139,7 +139,7 @@ def test_backbone_is_the_papers(shipped: Shipped) -> None:
 
 
 def is_spatial(layer: nn.Module) -> bool:
-    """Whether it is a 3x3 convolution."""
+    """Return whether it is a 3x3 convolution."""
     return isinstance(layer, nn.Conv2d) and layer.kernel_size == (3, 3)
 
 
@@ -225,7 +225,7 @@ def test_one_image_is_enough(shipped: Shipped) -> None:
 
 
 def random_batch(shipped: Shipped, images: int) -> dict:
-    """Random pictures with random labels."""
+    """Return random pictures with random labels."""
     generator = torch.Generator().manual_seed(0)
     size = (HEIGHT, WIDTH)
     pictures = torch.randint(0, 256, (images, 3, *size), generator=generator).to(torch.uint8)
@@ -237,7 +237,7 @@ def random_batch(shipped: Shipped, images: int) -> dict:
 
 
 def shrunken(pipeline: list[ConfigDict], factor: int) -> list[ConfigDict]:
-    """A pipeline with the sizes of its resizing divided, for speed; ratios stay."""
+    """Return a pipeline with the sizes of its resizing divided, for speed; ratios stay."""
     pipeline = ConfigDict(pipeline=pipeline).copy().pipeline
     steps = [step for part in pipeline for step in flat(part)]
     for step in steps:
@@ -247,7 +247,7 @@ def shrunken(pipeline: list[ConfigDict], factor: int) -> list[ConfigDict]:
 
 
 def flat(step: object) -> Iterator[ConfigDict]:
-    """A step and those inside it."""
+    """Return a step and those inside it."""
     if isinstance(step, dict):
         yield step
         step = step.get('transforms', [])

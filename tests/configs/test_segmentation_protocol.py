@@ -43,18 +43,18 @@ PACK = dict(type='PackSegInputs')
 
 @cache
 def load(file: Path) -> Config:
-    """A shipped config."""
+    """Return a shipped config."""
     return Config.fromfile(file)
 
 
 @pytest.fixture(scope='module', params=SHIPPED, ids=lambda file: file.stem)
 def shipped(request: pytest.FixtureRequest) -> tuple[Path, Config]:
-    """Each shipped config in turn."""
+    """Return each shipped config in turn."""
     return request.param, load(request.param)
 
 
 def of_paper(norm: str, data: str) -> Config:
-    """The config of a row of the paper's Table 5."""
+    """Return the config of a row of the paper's Table 5."""
     (file,) = CONFIGS.glob(f'segmentation/deeplab/deeplab_r50b-d8_{norm}_*_{data}-*.py')
     return load(file)
 
@@ -124,7 +124,7 @@ def test_rows_of_the_paper_start_from_weights_of_their_norm(norm: str, data: str
 
 
 def without_row(config: Config) -> dict:
-    """A config without its norm, weights and images."""
+    """Return a config without its norm, weights and images."""
     settings = config._cfg_dict.to_dict()
     for key in ('norm_cfg', 'checkpoint', 'custom_imports', 'head'):
         settings.pop(key, None)
@@ -138,7 +138,7 @@ def without_row(config: Config) -> dict:
 
 
 def loader(data: dict, split: str, pipeline: list, **settings: object) -> dict:
-    """What a data loader has to be."""
+    """Return what a data loader has to be."""
     dataset = dict(
         type=data['type'],
         data_root=data['data_root'],
@@ -149,12 +149,12 @@ def loader(data: dict, split: str, pipeline: list, **settings: object) -> dict:
 
 
 def resized(**settings: object) -> list[dict]:
-    """The pipeline of a test at one scale."""
+    """Return the pipeline of a test at one scale."""
     return [*LOAD[:1], dict(type='Resize', keep_ratio=True, **settings), *LOAD[1:], PACK]
 
 
 def several(resizes: list[dict]) -> list[dict]:
-    """The pipeline of a test at several scales."""
+    """Return the pipeline of a test at several scales."""
     steps = [dict(type='Resize', keep_ratio=True, **settings) for settings in resizes]
     return [*LOAD[:1], dict(type='TestTimeAug', transforms=[steps, LOAD[1:], [PACK]])]
 
@@ -301,7 +301,7 @@ def test_deeplabs_of_today_are_the_toolboxes_but_for_the_norm(file: Path) -> Non
 
 
 def plain(value: object) -> object:
-    """A config without what says the default, or what ADE20K's data set says itself."""
+    """Return a config without what says the default, or what ADE20K's data set says itself."""
     if isinstance(value, dict):
         defaults = dict(reduce_zero_label=True, backend_args=None, direction='horizontal')
         return {

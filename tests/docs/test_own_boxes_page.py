@@ -19,8 +19,8 @@ from mmengine.registry import DefaultScope, init_default_scope
 
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.switch_norm import SwitchNorm
-from sn_openmmlab.runs.config import check_pretrained
 from sn_openmmlab.runs.data.check import check_data
+from sn_openmmlab.runs.weights.files import check_pretrained
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / 'docs/guides/own_boxes.md').read_text()

@@ -56,13 +56,13 @@ class Detector(BaseModule):
 
 @pytest.fixture
 def detector() -> type[Detector]:
-    """The class of the detector."""
+    """Return the class of the detector."""
     return Detector
 
 
 @pytest.fixture
 def save(tmp_path: Path) -> Callable[..., str]:
-    """A function (module, **others) -> the file of its weights, which become its own first.
+    """Return a function (module, **others) -> the file of its weights, which become its own first.
 
     The file has what mmengine saves of the weights, and ``others`` beside them.
     """

@@ -4,11 +4,10 @@ import os
 
 import pytest
 
-from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.command_line import (
     add_launcher,
-    exit_with_sentence,
     export_local_rank,
+    is_first_of_machine,
     run_parser,
 )
 
@@ -90,25 +89,19 @@ def test_rank_of_torchrun_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ['LOCAL_RANK'] == '1'
 
 
-def test_usage_error_becomes_one_sentence(capsys: pytest.CaptureFixture) -> None:
-    def main() -> None:
-        raise UsageError('there is no file.')
-
-    with pytest.raises(SystemExit) as caught:
-        exit_with_sentence(main)
-    assert caught.value.code == 2
-    output = capsys.readouterr()
-    assert (output.out, output.err) == ('', 'error: there is no file.\n')
-
-
-def test_other_errors_keep_their_traceback() -> None:
-    def main() -> None:
-        raise ValueError('a bug')
-
-    with pytest.raises(ValueError, match='a bug'):
-        exit_with_sentence(main)
-
-
-def test_success_does_not_exit(capsys: pytest.CaptureFixture) -> None:
-    exit_with_sentence(lambda: print('done'))
-    assert capsys.readouterr().out == 'done\n'
+@pytest.mark.parametrize(
+    ('launcher', 'rank', 'first'),
+    [
+        ('none', None, True),
+        ('pytorch', '0', True),
+        ('pytorch', '1', False),
+        ('slurm', '1', True),
+    ],
+)
+def test_one_process_of_a_machine_is_first(
+    launcher: str, rank: str | None, first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv('LOCAL_RANK', raising=False)
+    if rank:
+        monkeypatch.setenv('LOCAL_RANK', rank)
+    assert is_first_of_machine(launcher) is first

@@ -34,7 +34,7 @@ model = dict(
 
 @pytest.fixture(scope='module')
 def bn() -> nn.Module:
-    """A narrow ResNet-18 with values as after a training."""
+    """Return a narrow ResNet-18 with values as after a training."""
     torch.manual_seed(0)
     network = pytest.importorskip('mmdet.models').ResNet(depth=18, base_channels=8)
     with torch.no_grad():
@@ -55,7 +55,7 @@ def state(bn: nn.Module) -> dict[str, Tensor]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Five images of the size that is fitted to, and a file that is none."""
+    """Return five images of the size that is fitted to, and a file that is none."""
     rng = np.random.default_rng(0)
     images = tmp_path / 'images'
     images.mkdir()
@@ -112,9 +112,9 @@ def test_first_layer_gives_what_batch_norm_gives(
 
 def test_another_backbone_is_refused(state: dict, folder: Path, config: Config) -> None:
     shallow = {name: weight for name, weight in state.items() if not name.startswith('layer4')}
-    with pytest.raises(UsageError, match=r'another one: the weights lack layer4\.0\.conv1\.weight'):
+    with pytest.raises(UsageError, match=r'another one: it also has layer4\.0\.conv1\.weight'):
         fit_to_images(shallow, config, folder)
-    with pytest.raises(UsageError, match=r'another one: the weights lack nothing, .* besides fc\.'):
+    with pytest.raises(UsageError, match=r'another one: it also has nothing, and lacks fc\.'):
         fit_to_images({**state, 'fc.bias': torch.ones(3)}, config, folder)
     wide = {**state, 'conv1.weight': torch.ones(64, 3, 7, 7)}
     with pytest.raises(UsageError, match=r'another one: size mismatch for conv1\.weight'):
@@ -140,21 +140,27 @@ def test_config_without_a_backbone_is_refused(
 
 
 def test_tool_writes_what_was_fitted(
-    bn: nn.Module, folder: Path, config: Config, run_tool: Callable, repo: Path, tmp_path: Path
+    bn: nn.Module, folder: Path, config: Config, convert: Callable, tmp_path: Path
 ) -> None:
     torch.save(bn.state_dict(), tmp_path / 'bn.pth')
-    tool, output = repo / 'tools/convert_checkpoint.py', tmp_path / 'sn.pth'
+    output = tmp_path / 'sn.pth'
     options = ('--batch-ratio', 0.6, '--config', config.filename, '--fit-to', folder)
-    done = run_tool(tool, *options, tmp_path / 'bn.pth', output)
-    assert f'Fitted its SN layers to 5 images of {folder}.' in done.stdout
+    code, out, err = convert(*options, tmp_path / 'bn.pth', output)
+    assert (code, err) == (0, '')
+    assert f'Fitted its SN layers to 5 images of {folder}.' in out
     written = torch.load(output, weights_only=True)
     assert written['meta']['fitted_to'] == 5
     expected, _ = fit_to_images(plan_batch_norm(bn.state_dict(), 0.6).convert(), config, folder)
     for name, weight in expected.items():
         torch.testing.assert_close(written['state_dict'][name], weight, rtol=1e-4, atol=1e-5)
-    alone = run_tool(tool, '--fit-to', folder, tmp_path / 'bn.pth', output, code=2)
-    assert '--fit-to FOLDER and --config CONFIG go together.' in alone.stderr
-    dry = run_tool(tool, '--dry-run', *options, tmp_path / 'bn.pth', output, code=2)
-    assert '--dry-run fits nothing: leave out' in dry.stderr
-    again = run_tool(tool, *options[2:], output, tmp_path / 'again.pth', code=2)
-    assert 'converted from BatchNorm already' in again.stderr
+    for arguments, said in (
+        (
+            ('--fit-to', folder, tmp_path / 'bn.pth', output),
+            '--fit-to FOLDER and --config CONFIG',
+        ),
+        (('--dry-run', *options, tmp_path / 'bn.pth', output), '--dry-run fits nothing: leave out'),
+        ((*options[2:], output, tmp_path / 'again.pth'), 'converted from BatchNorm already'),
+    ):
+        code, _, err = convert(*arguments)
+        assert code == 2
+        assert said in err

@@ -20,10 +20,10 @@ def check(norm_cfg: object) -> None:
     [
         ('SN', rf"{PLACE} is 'SN': write {PLACE}=dict\(type='SN'\)\."),
         (dict(scopes=('in', 'ln')), f'{PLACE} has no type'),
-        (dict(type='sn'), f"{PLACE} names the norm 'sn', which nobody registered: SN is one of SN"),
+        (dict(type='sn'), f"{PLACE} names the norm 'sn', which is not registered: the names of SN"),
         (dict(type='SwitchableNorm'), 'SwitchableNorm'),
-        (dict(type='SN', scope=('in',)), f'{PLACE} has scope, which SN does not: .* scopes'),
-        (dict(type='SyncSN', afine=True, epss=1), 'has afine, epss, which SN does not: .* affine'),
+        (dict(type='SN', scope=('in',)), f'{PLACE} has scope, but SN takes only .*scopes'),
+        (dict(type='SyncSN', afine=True, epss=1), 'has afine, epss, but SN takes only .*affine'),
         (dict(type='SN', _delete_=True), 'has _delete_,'),
         (dict(type='SN', scopes='in'), f"{PLACE} does not fit SN: .* not 'in'"),
         (dict(type='SN', scopes=('in', 'batch')), "unknown scope 'batch'"),

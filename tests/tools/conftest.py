@@ -2,7 +2,6 @@
 
 import json
 import runpy
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -87,29 +86,6 @@ def fail(
             runpy.run_path(str(repo / 'tools' / tool), run_name='__main__')
         assert caught.value.code == 2
         return check_sentence(capsys.readouterr().err)
-
-    return run
-
-
-@pytest.fixture
-def convert(
-    repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> Callable[..., tuple[int, str, str]]:
-    """Return a function that runs tools/convert_checkpoint.py -> exit code, stdout, stderr."""
-    changed = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
-    before = {number: signal.getsignal(number) for number in changed}
-
-    def run(*args: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, 'argv', ['convert_checkpoint.py', *map(str, args)])
-        try:
-            runpy.run_path(str(repo / 'tools/convert_checkpoint.py'), run_name='__main__')
-            code = 0
-        except SystemExit as error:
-            code = error.code
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-        return code, *capsys.readouterr()
 
     return run
 

@@ -19,7 +19,7 @@ model = dict(backbone=dict(norm_cfg=dict(type='BN')), decode_head=dict(norm_cfg=
 
 @pytest.fixture(scope='module')
 def child(segmentation_config: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A config whose parts have BatchNorm, and SN in the norm_cfg at its top."""
+    """Return a config whose parts have BatchNorm, and SN in the norm_cfg at its top."""
     file = tmp_path_factory.mktemp('child') / 'child.py'
     file.write_text(CHILD.format(base=segmentation_config))
     return file
@@ -29,7 +29,7 @@ def child(segmentation_config: Path, tmp_path_factory: pytest.TempPathFactory) -
 def converted_run(
     repo: Path, child: Path, run_tool: Callable, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The work folder of one epoch with --convert-norms, norm_eval and accumulated gradients."""
+    """Return the work folder of an epoch with --convert-norms, norm_eval and accumulation."""
     work_dir = tmp_path_factory.mktemp('converted_run')
     run_tool(
         *(repo / 'tools/train.py', child, '--work-dir', work_dir, '--convert-norms'),
@@ -39,7 +39,7 @@ def converted_run(
 
 
 def read_log(work_dir: Path) -> str:
-    """What the only run in a work folder logged."""
+    """Return what the only run in a work folder logged."""
     (log,) = work_dir.glob('*/*.log')
     return log.read_text()
 
@@ -60,8 +60,8 @@ def test_every_batch_norm_became_sn(converted_run: Path) -> None:
 
 def test_what_does_not_do_what_it_seems_to_is_said(converted_run: Path) -> None:
     log = read_log(converted_run)
-    assert log.count('WARNING - backbone has norm_eval=True, which reaches BatchNorm only') == 1
-    assert log.count('WARNING - accumulative_counts=2: gradients are added up over 2 batches') == 1
+    assert log.count('WARNING - backbone has norm_eval=True, which acts on BatchNorm only') == 1
+    assert log.count('WARNING - accumulative_counts=2 adds up the gradients of 2 batches') == 1
 
 
 def test_dumped_config_needs_no_option(

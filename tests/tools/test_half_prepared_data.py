@@ -11,7 +11,7 @@ TOOLS = ['train.py', 'test.py', 'report.py']
 
 @pytest.fixture
 def say(fail: Callable, tmp_path: Path) -> Callable[[str, Path, Path], str]:
-    """A function that runs a tool on a config with other data; returns its sentence."""
+    """Return a function that runs a tool on a config with other data; it returns the sentence."""
 
     def run(tool: str, config: Path, data: Path) -> str:
         own = tmp_path / 'own_config.py'
@@ -36,7 +36,7 @@ def say(fail: Callable, tmp_path: Path) -> Callable[[str, Path, Path], str]:
 
 
 def config_data(config: Path) -> Path:
-    """The folder of the data of one of the tests' configs."""
+    """Return the folder of the data of one of the tests' configs."""
     line = next(line for line in config.read_text().splitlines() if 'data_root=' in line)
     return Path(line.split("'")[1].rstrip('/'))
 
@@ -50,7 +50,7 @@ def test_missing_label_maps(
     split, count = ('train', 4) if tool == 'train.py' else ('val', 2)
     (data / 'labels' / split / '1.png').unlink()
     said = say(tool, segmentation_config, data)
-    assert f'1 of {count} pictures' in said
+    assert f'1 of {count} images' in said
     assert f'the first is {data}/labels/{split}/1.png' in said
 
 
@@ -63,7 +63,7 @@ def test_missing_pictures(
     split, count = ('train', 8) if tool == 'train.py' else ('val', 4)
     (data / 'images' / f'{split}2.png').unlink()
     said = say(tool, detection_config, data)
-    assert f'1 of {count} pictures' in said
+    assert f'1 of {count} images' in said
     assert f'the first is {data}/images/{split}2.png' in said
 
 

@@ -63,7 +63,7 @@ CONFIGS = {
 def small(
     request: pytest.FixtureRequest, repo: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """A shipped config on a tiny data set in the toolbox's folders."""
+    """Return a shipped config on a tiny data set in the toolbox's folders."""
     root = tmp_path_factory.mktemp('data')
     folders, last = CONFIGS[request.param]
     rng = np.random.default_rng(0)
@@ -87,14 +87,14 @@ def small(
 def trained(
     small: Path, repo: Path, run_tool: Callable, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The work folder of a training by our tool."""
+    """Return the work folder of a training by our tool."""
     folder = tmp_path_factory.mktemp('trained')
     run_tool(repo / 'tools/train.py', small, '--work-dir', folder)
     return folder
 
 
 def tool(name: str) -> Path:
-    """A tool of MMSegmentation."""
+    """Return a tool of MMSegmentation."""
     return Path(find_spec('mmseg').origin).parent / '.mim' / 'tools' / name
 
 

@@ -32,13 +32,13 @@ os._exit(0)
 
 @pytest.fixture
 def bare_env(tool_env: dict[str, str]) -> dict[str, str]:
-    """The environment of the tools of a user who has set nothing about OpenMP's threads."""
+    """Return the environment of the tools of a user who has set nothing about OpenMP's threads."""
     return {name: value for name, value in tool_env.items() if name not in SETTINGS}
 
 
 @pytest.fixture
 def torch_finds(bare_env: dict[str, str], tmp_path: Path) -> Callable[..., dict[str, str]]:
-    """A function (command, user's settings) -> the settings that it imports torch with."""
+    """Return a function (command, user's settings) -> the settings that it imports torch with."""
     (tmp_path / 'torch').mkdir()
     (tmp_path / 'torch/__init__.py').write_text(TORCH)
     path = os.pathsep.join([str(tmp_path), bare_env['PYTHONPATH']])
@@ -66,7 +66,7 @@ def test_what_the_user_has_set_stays_alone(users: dict[str, str], torch_finds: C
 
 
 def _spin_counts(command: list, env: dict[str, str]) -> list[int]:
-    """What GNU's OpenMP says of itself, by process."""
+    """Return what GNU's OpenMP says of itself, by process."""
     done = subprocess.run(
         [sys.executable, *command],
         env={**env, 'OMP_DISPLAY_ENV': 'VERBOSE'},

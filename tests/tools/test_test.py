@@ -40,7 +40,7 @@ def test_detector_is_evaluated_as_in_training(
         found = item['pred_instances']
         assert found['bboxes'].shape == (len(found['scores']), 4)
         assert torch.isfinite(found['bboxes']).all()
-    # The truth, left, beside the prediction, right.
+    # The ground truth is left, the prediction right.
     drawn = sorted((tmp_path / 'drawn').iterdir())
     assert [file.name for file in drawn] == [f'val{i}.png' for i in range(4)]
     assert {cv2.imread(str(file)).shape for file in drawn} == {(64, 2 * 96, 3)}

@@ -13,7 +13,7 @@ import sn_openmmlab  # noqa: F401  # allows what checkpoints of mmengine hold
 
 
 def tool_of(toolbox: str, name: str) -> Path:
-    """A tool inside an installed toolbox."""
+    """Return a tool inside an installed toolbox."""
     return Path(find_spec(toolbox).origin).parent / '.mim' / 'tools' / name
 
 

@@ -38,7 +38,7 @@ def states(
     run_tool: Callable,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> list[dict[str, torch.Tensor]]:
-    """What two ranks hold after two iterations: a backbone with SyncSN and a head with SN."""
+    """Return the weights of two ranks after two iterations, with SyncSN and SN."""
     if torch.cuda.device_count() == 1:
         pytest.skip('two processes need two GPUs, and here is one')
     folder = tmp_path_factory.mktemp('ddp')

@@ -116,7 +116,7 @@ def test_training_on_other_classes_starts_and_says_what_starts_anew(
     train = (repo / 'tools/train.py', detection_config, '--work-dir', tmp_path)
     # There is nothing to resume: it starts as the config says.
     done = run_tool(*train, '--resume', '--cfg-options', *options)
-    anew = f'{tmp_path} holds no checkpoint: the training starts anew, from {start}'
+    anew = f'{tmp_path} has no checkpoint: the training starts anew, from {start}'
     assert anew in done.stdout
     (log,) = tmp_path.glob('*/*.log')
     fills = 'it fills 32 of 32 SN layers and 36 of 38 convolutions and linear layers'

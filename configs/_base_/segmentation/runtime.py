@@ -1,4 +1,4 @@
-# What every segmenter needs to run. `--tta` tests by the tta_pipeline of the data.
+# What every segmenter needs to run. `--tta` tests with the tta_pipeline of the dataset.
 default_scope = 'mmseg'
 env_cfg = dict(
     cudnn_benchmark=True,

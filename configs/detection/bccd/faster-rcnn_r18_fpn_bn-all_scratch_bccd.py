@@ -1,4 +1,4 @@
-# The rival of the config beside it: BN wherever that one has SN, all else the same.
+# The baseline: BN wherever the config with SN has SN, everything else the same.
 _base_ = './faster-rcnn_r18_fpn_sn-all_scratch_bccd.py'
 
 norm_cfg = dict(type='BN')

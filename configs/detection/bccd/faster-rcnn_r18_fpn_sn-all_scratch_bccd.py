@@ -1,5 +1,5 @@
-# Real photographs: 205 microscope pictures of blood cells (BCCD, COCO format, under data/bccd),
-# trained from scratch at two images per batch on a CPU. Beside it, the same with GN and with BN.
+# Real photographs: 205 microscope images of blood cells (BCCD, COCO format, in data/bccd), trained
+# from scratch at two images per batch on a CPU. Two baselines have GN and BN.
 _base_ = '../../_base_/faster-rcnn_r18_fpn_sn-all_scratch.py'
 
 data_root = 'data/bccd/'

@@ -1,5 +1,5 @@
 # Cascade Mask R-CNN with SN in the backbone, the FPN, the three 4conv1fc box heads and the mask
-# heads, fine-tuned from ImageNet SN weights, by the toolbox's 1x schedule.
+# heads, fine-tuned from ImageNet SN weights, with the toolbox's 1x schedule.
 _base_ = [
     'mmdet::cascade_rcnn/cascade-mask-rcnn_r50_fpn_1x_coco.py',
     '../../_base_/switch_norm.py',
@@ -21,5 +21,5 @@ model = dict(
         mask_head=dict(norm_cfg=norm_cfg),
     ),
 )
-# App. D: no weight decay on γ and β; here as in the authors' settings none on λ either.
+# App. D: no weight decay on γ and β; as in the authors' settings, none on λ either.
 optim_wrapper = dict(paramwise_cfg=dict(norm_decay_mult=0.0))

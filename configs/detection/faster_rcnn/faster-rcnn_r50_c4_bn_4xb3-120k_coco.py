@@ -3,7 +3,7 @@
 # fine-tuned from ImageNet BN weights.
 _base_ = './faster-rcnn_r50_c4_bn-frozen_4xb3-120k_coco.py'
 
-# The base's are frozen.
+# The base freezes its norms.
 norm_cfg = dict(type='BN', requires_grad=True)
 part = dict(norm_cfg=norm_cfg, norm_eval=False)
 model = dict(backbone=part, roi_head=dict(shared_head=part))

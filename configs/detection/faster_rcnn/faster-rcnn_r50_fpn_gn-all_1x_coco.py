@@ -1,7 +1,7 @@
 # Table 3 of the paper, row 4: Faster R-CNN, ResNet-50 and FPN, 1x schedule (App. D, setting 2). GN
 # in the backbone, the FPN and the 4conv1fc box head, fine-tuned from ImageNet GN weights.
 _base_ = 'mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py'
-# A ResNet-50 with GN, and the images that it was trained on: BGR, not scaled.
+# A ResNet-50 with GN and its preprocessing: BGR, not scaled.
 checkpoint = 'open-mmlab://detectron/resnet50_gn'
 images = dict(mean=[103.530, 116.280, 123.675], std=[1.0, 1.0, 1.0], bgr_to_rgb=False)
 

@@ -1,4 +1,4 @@
-# Released beyond the paper: the `sn-all` Faster R-CNN of Table 3 by the 2x schedule.
+# Beyond the paper: the `sn-all` Faster R-CNN of Table 3 with the 2x schedule.
 _base_ = './faster-rcnn_r50_fpn_sn-all_1x_coco.py'
 
 train_cfg = dict(max_epochs=24)

@@ -12,5 +12,5 @@ model = dict(
         bbox_head=dict(type='Shared4Conv1FCBBoxHead', conv_out_channels=256, norm_cfg=norm_cfg)
     ),
 )
-# App. D: no weight decay on γ and β; here as in the authors' settings none on λ either.
+# App. D: no weight decay on γ and β; as in the authors' settings, none on λ either.
 optim_wrapper = dict(paramwise_cfg=dict(norm_decay_mult=0.0))

@@ -1,6 +1,6 @@
-# FCOS with SN in the backbone, the FPN and the head, fine-tuned from ImageNet SN weights, by the
-# toolbox's 1x schedule. The base has Caffe's ResNet and images; here they are those of the SN
-# weights.
+# FCOS with SN in the backbone, the FPN and the head, fine-tuned from ImageNet SN weights, with the
+# toolbox's 1x schedule. The base has Caffe's ResNet and preprocessing; here both are
+# those of the SN weights.
 _base_ = [
     'mmdet::fcos/fcos_r50-caffe_fpn_gn-head_1x_coco.py',
     '../../_base_/switch_norm.py',
@@ -8,9 +8,9 @@ _base_ = [
 # A ResNet-50 with SN in MMDetection's layout.
 checkpoint = 'checkpoints/resnet50_sn.pth'
 
-# The base's are frozen.
+# The base freezes its norms.
 norm_cfg = dict(_base_.norm_cfg, requires_grad=True)
-# The levels of the FPN share the head's layers, and no running average fits them all: no bn there.
+# All FPN levels share the head's layers, and no running average fits them all: no bn there.
 head_norm_cfg = dict(_base_.norm_cfg, scopes=('in', 'ln'))
 model = dict(
     data_preprocessor=dict(
@@ -25,5 +25,5 @@ model = dict(
     neck=dict(norm_cfg=norm_cfg),
     bbox_head=dict(norm_cfg=head_norm_cfg),
 )
-# App. D: no weight decay on γ and β; here as in the authors' settings none on λ either.
+# App. D: no weight decay on γ and β; as in the authors' settings, none on λ either.
 optim_wrapper = dict(paramwise_cfg=dict(norm_decay_mult=0.0))

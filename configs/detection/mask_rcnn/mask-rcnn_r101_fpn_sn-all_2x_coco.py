@@ -1,4 +1,4 @@
-# The `sn-all` Mask R-CNN with a ResNet-101, by the 2x schedule.
+# The `sn-all` Mask R-CNN with a ResNet-101, with the 2x schedule.
 _base_ = './mask-rcnn_r50_fpn_sn-all_2x_coco.py'
 # A ResNet-101 with SN in MMDetection's layout.
 checkpoint = 'checkpoints/resnet101_sn.pth'

@@ -4,7 +4,7 @@ _base_ = 'mmdet::mask_rcnn/mask-rcnn_r50_fpn_2x_coco.py'
 # A ResNet-50 with BN.
 checkpoint = 'torchvision://resnet50'
 
-# The base freezes the statistics and trains γ and β; BN† is frozen whole.
+# The base freezes the statistics but trains γ and β; BN† freezes both.
 model = dict(
     backbone=dict(
         norm_cfg=dict(type='BN', requires_grad=False),

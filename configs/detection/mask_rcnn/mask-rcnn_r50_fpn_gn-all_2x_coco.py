@@ -2,7 +2,7 @@
 # the backbone, the FPN, the 4conv1fc box head and the mask head, fine-tuned from ImageNet GN
 # weights.
 _base_ = 'mmdet::mask_rcnn/mask-rcnn_r50_fpn_2x_coco.py'
-# A ResNet-50 with GN, and the images that it was trained on: BGR, not scaled.
+# A ResNet-50 with GN and its preprocessing: BGR, not scaled.
 checkpoint = 'open-mmlab://detectron/resnet50_gn'
 images = dict(mean=[103.530, 116.280, 123.675], std=[1.0, 1.0, 1.0], bgr_to_rgb=False)
 

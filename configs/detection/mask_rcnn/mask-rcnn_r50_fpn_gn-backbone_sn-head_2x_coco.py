@@ -5,7 +5,7 @@ _base_ = [
     'mmdet::mask_rcnn/mask-rcnn_r50_fpn_2x_coco.py',
     '../../_base_/switch_norm.py',
 ]
-# A ResNet-50 with GN, and the images that it was trained on: BGR, not scaled.
+# A ResNet-50 with GN and its preprocessing: BGR, not scaled.
 checkpoint = 'open-mmlab://detectron/resnet50_gn'
 images = dict(mean=[103.530, 116.280, 123.675], std=[1.0, 1.0, 1.0], bgr_to_rgb=False)
 
@@ -23,5 +23,5 @@ model = dict(
         mask_head=dict(norm_cfg=norm_cfg),
     ),
 )
-# App. D: no weight decay on γ and β; here as in the authors' settings none on λ either.
+# App. D: no weight decay on γ and β; as in the authors' settings, none on λ either.
 optim_wrapper = dict(paramwise_cfg=dict(norm_decay_mult=0.0))

@@ -1,7 +1,7 @@
-# Released beyond the paper: the `sn-all` Mask R-CNN by the 2x schedule on (8,1), eight GPUs with
+# Beyond the paper: the `sn-all` Mask R-CNN with the 2x schedule on (8,1), eight GPUs with
 # one image each. SN mixes IN and LN only, since with one image BN is IN in training.
 _base_ = './mask-rcnn_r50_fpn_sn-all_2x_coco.py'
-# A ResNet-50 with SN of (8,1), two ratios a layer, in MMDetection's layout.
+# A ResNet-50 with SN trained at (8,1), with two ratios per layer, in MMDetection's layout.
 checkpoint = 'checkpoints/resnet50_sn_8x1.pth'
 
 norm_cfg = dict(type='SN', scopes=('in', 'ln'))
@@ -14,6 +14,6 @@ model = dict(
     ),
 )
 train_dataloader = dict(batch_size=1)
-# Half the batch, half the rate.
+# Half the batch size, half the learning rate.
 optim_wrapper = dict(optimizer=dict(lr=0.01))
 auto_scale_lr = dict(base_batch_size=8)

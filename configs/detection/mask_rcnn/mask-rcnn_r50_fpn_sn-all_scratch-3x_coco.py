@@ -2,7 +2,7 @@
 # schedule.
 _base_ = './mask-rcnn_r50_fpn_sn-all_2x_coco.py'
 
-# As MMDetection's detectors from scratch: residual branches start at full strength.
+# As in MMDetection's detectors from scratch, the last γ of a residual branch starts at 1.
 model = dict(backbone=dict(frozen_stages=-1, zero_init_residual=False, init_cfg=None))
 train_cfg = dict(max_epochs=36)
 param_scheduler = [

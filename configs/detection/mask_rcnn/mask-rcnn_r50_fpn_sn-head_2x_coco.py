@@ -13,5 +13,5 @@ model = dict(
         mask_head=dict(norm_cfg=norm_cfg),
     ),
 )
-# App. D: no weight decay on γ and β; here as in the authors' settings none on λ either.
+# App. D: no weight decay on γ and β; as in the authors' settings, none on λ either.
 optim_wrapper = dict(paramwise_cfg=dict(norm_decay_mult=0.0))

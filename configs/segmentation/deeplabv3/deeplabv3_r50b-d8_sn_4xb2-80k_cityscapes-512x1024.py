@@ -1,4 +1,4 @@
-# DeepLabV3 with SN on Cityscapes, by the toolbox's schedule.
+# DeepLabV3 with SN on Cityscapes, with the toolbox's schedule.
 _base_ = [
     '../../_base_/segmentation/models/deeplabv3_r50b-d8_sn.py',
     '../../_base_/segmentation/datasets/cityscapes_512x1024.py',

@@ -1,4 +1,4 @@
-# DeepLabV3 with SN on ADE20K, by the toolbox's schedule.
+# DeepLabV3 with SN on ADE20K, with the toolbox's schedule.
 _base_ = [
     '../../_base_/segmentation/models/deeplabv3_r50b-d8_sn.py',
     '../../_base_/segmentation/datasets/ade20k_512x512.py',

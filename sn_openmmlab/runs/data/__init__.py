@@ -1,1 +1,1 @@
-"""Checking that the data a config names are there and whole, before anything is built."""
+"""Checks that the data of a config are there and complete, before anything is built."""

@@ -1,14 +1,14 @@
-"""Checking that the data a config names is there, before anything is built."""
+"""The check that the data of a config are there, before anything is built."""
 
 import os
-from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 
 from mmengine.config import Config
 
+from sn_openmmlab.config_tree import walk
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.data.coco_files import read_coco
+from sn_openmmlab.runs.data.coco import read_coco
 from sn_openmmlab.runs.data.datasets import datasets_in, is_remote, named_paths
 from sn_openmmlab.runs.data.detection import check_coco_metric, check_detection
 from sn_openmmlab.runs.data.folders import has_file
@@ -16,40 +16,45 @@ from sn_openmmlab.runs.data.segmentation import check_segmentation
 
 
 def check_data(config: Config, *loaders: str) -> None:
-    """Raise UsageError where the data of a dataset or its metric are missing or half prepared.
+    """Raise UsageError if the data of a dataset or a metric are missing or incomplete.
 
-    That is where a folder or file does not exist or is empty, where pictures or label maps are
-    missing, and where an annotation file in COCO format is damaged or does not fit the classes. So
-    it is where a metric of Cityscapes lacks the package that it measures with.
+    A missing or empty file or folder, missing images or label maps, values in label maps that are
+    not classes, and an annotation file in COCO format that is damaged or does not fit the classes
+    are found. So is a Cityscapes metric without
+    the package that it needs.
 
     Args:
         config: the config of the run.
-        loaders: which data loaders the run will use, as in ``'train_dataloader'``; those that the
-            config lacks are passed over, and so are data sets in a remote storage.
+        loaders: the data loaders that the run uses, such as ``'train_dataloader'``. A loader that
+            the config lacks and datasets in remote storage are skipped.
     """
-    if config.get('default_scope') == 'mmpretrain':
-        # Its data sets of research download themselves.
+    toolbox = config.get('default_scope')
+    if toolbox == 'mmpretrain':
+        # Its research datasets download themselves.
         return
-    for loader in loaders:
-        for dataset in _datasets(config, loader):
-            for path in named_paths(dataset):
-                _check_path(path, loader, 'data_root')
-        for metric in _metrics(config, loader):
-            _check_metric(metric, _evaluator(loader))
-    _check_contents(config, *loaders)
+    # Several datasets and metrics may share a file, which takes seconds to read.
+    read = cache(read_coco)
+    parts = [(loader, loader.replace('dataloader', 'evaluator')) for loader in loaders]
+    datasets = [(x, d) for x, _ in parts for d in datasets_in((config.get(x) or {}).get('dataset'))]
+    metrics = [(x, metric) for _, x in parts for metric in _as_list(config.get(x))]
+    for loader, dataset in datasets:
+        for path in named_paths(dataset):
+            _check_path(path, loader, 'data_root')
+    for evaluator, metric in metrics:
+        _check_metric(metric, evaluator)
+    ignored = {255, *(part.get('ignore_index') for _, part in walk(dict(config.items())))}
+    for loader, dataset in datasets:
+        if toolbox == 'mmseg':
+            check_segmentation(loader, dataset, ignored)
+        if toolbox == 'mmdet':
+            check_detection(loader, dataset, read)
+    for evaluator, metric in metrics:
+        if toolbox == 'mmdet':
+            check_coco_metric(evaluator, metric, read)
 
 
-def _datasets(config: Config, loader: str) -> Iterator[dict]:
-    return datasets_in((config.get(loader) or {}).get('dataset'))
-
-
-def _metrics(config: Config, loader: str) -> list[dict]:
-    metrics = config.get(_evaluator(loader)) or []
-    return metrics if isinstance(metrics, list | tuple) else [metrics]
-
-
-def _evaluator(loader: str) -> str:
-    return loader.replace('dataloader', 'evaluator')
+def _as_list(metrics: dict | list[dict] | None) -> list[dict]:
+    return list(metrics) if isinstance(metrics, list | tuple) else [metrics] if metrics else []
 
 
 def _check_path(path: str, part: str, key: str) -> None:
@@ -77,18 +82,3 @@ def _check_metric(metric: dict, evaluator: str) -> None:
             f'the {evaluator} of the config needs cityscapesscripts, which is not installed '
             'here: pip install cityscapesscripts.'
         )
-
-
-def _check_contents(config: Config, *loaders: str) -> None:
-    toolbox = config.get('default_scope')
-    # Several loaders and metrics may name the same file, which takes seconds to read.
-    read = cache(read_coco)
-    for loader in loaders:
-        if toolbox == 'mmseg':
-            for dataset in _datasets(config, loader):
-                check_segmentation(loader, dataset)
-        if toolbox == 'mmdet':
-            for dataset in _datasets(config, loader):
-                check_detection(loader, dataset, read)
-            for metric in _metrics(config, loader):
-                check_coco_metric(_evaluator(loader), metric, read)

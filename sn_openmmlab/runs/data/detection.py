@@ -1,45 +1,56 @@
-"""Checking that a COCO file of MMDetection is whole, has the classes, and has its pictures."""
+"""The check that a COCO dataset of MMDetection is complete and has the classes of the config."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from mmengine.dataset import BaseDataset
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.data.coco_files import CocoFile
-from sn_openmmlab.runs.data.datasets import is_remote, loads, open_dataset, registered, subset
+from sn_openmmlab.runs.data.coco import CocoSummary
+from sn_openmmlab.runs.data.datasets import is_remote, loads, open_dataset, registered
 from sn_openmmlab.runs.data.folders import missing_files
 
 
-def check_detection(loader: str, settings: dict, read: Callable[[str], CocoFile]) -> None:
-    """Raise UsageError where the annotation file of a dataset cannot be used, or lacks pictures.
+def check_detection(loader: str, settings: dict, read: Callable[[str], CocoSummary]) -> None:
+    """Raise UsageError if a dataset's annotation file is unusable, or if images are missing.
 
     Args:
-        loader: which data loader reads it.
-        settings: its config; what does not read as CocoDataset does is passed over.
-        read: read_coco, or a cache of it.
+        loader: the data loader that reads the dataset.
+        settings: the config of the dataset. A class that does not load as CocoDataset does is
+            skipped.
+        read: `read_coco`, or a cache of it.
     """
     kind = registered(settings, 'DATASETS', 'mmdet')
-    if kind is None or not _reads_coco(kind):
+    if kind is None or not _loads_as_coco(kind):
         return
-    dataset = open_dataset(kind, settings, lazy_init=True)
-    if dataset is None or not dataset.ann_file or 'classes' not in dataset.metainfo:
+
+    def load_data_list(dataset: BaseDataset) -> list[dict]:
+        labelled = not dataset.test_mode and loads(settings, 'LoadAnnotations')
+        file = _read(read, dataset.ann_file, loader, labelled)
+        return _list_images(loader, dataset, file)
+
+    # Its own way of loading would index every annotation.
+    light = type(kind.__name__, (kind,), {'load_data_list': load_data_list})
+    dataset = open_dataset(light, settings)
+    if dataset is None:
         return
-    trains = not dataset.test_mode and loads(settings, 'LoadAnnotations')
-    file = _read(read, dataset.ann_file, loader, labelled=trains)
-    _check_classes(loader, dataset, file)
-    images = _used_images(loader, dataset, file)
+    if not dataset.data_list:
+        raise UsageError(
+            f'the {loader} of the config reads {dataset.ann_file}, but '
+            f'filter_cfg={dict(dataset.filter_cfg or {})} leaves none of its images: annotate them '
+            "with the dataset's classes, or change filter_cfg in the config."
+        )
     if loads(settings, 'LoadImageFromFile'):
-        _check_pictures(loader, dataset, subset(images, settings.get('indices')))
+        _check_images(loader, dataset)
 
 
-def check_coco_metric(evaluator: str, metric: dict, read: Callable[[str], CocoFile]) -> None:
-    """Raise UsageError where the annotation file of a CocoMetric cannot be used.
+def check_coco_metric(evaluator: str, metric: dict, read: Callable[[str], CocoSummary]) -> None:
+    """Raise UsageError if the annotation file of a CocoMetric cannot be used.
 
     Args:
-        evaluator: which evaluator of the config has the metric.
-        metric: its config; other metrics are passed over.
-        read: read_coco, or a cache of it.
+        evaluator: the evaluator of the config that has the metric.
+        metric: the config of the metric; other metrics are skipped.
+        read: `read_coco`, or a cache of it.
     """
     from mmdet.evaluation import CocoMetric
 
@@ -50,17 +61,14 @@ def check_coco_metric(evaluator: str, metric: dict, read: Callable[[str], CocoFi
         _read(read, path, evaluator, labelled=not metric.get('format_only'))
 
 
-def _reads_coco(kind: type) -> bool:
-    from mmdet.datasets import CityscapesDataset, CocoDataset
+def _loads_as_coco(kind: type) -> bool:
+    from mmdet.datasets import CocoDataset
 
-    methods = ('load_data_list', 'parse_data_info', 'filter_data')
-    return any(
-        all(getattr(kind, name, None) is getattr(known, name) for name in methods)
-        for known in (CocoDataset, CityscapesDataset)
-    )
+    own = ('load_data_list', 'COCOAPI')
+    return all(getattr(kind, name, None) is getattr(CocoDataset, name) for name in own)
 
 
-def _read(read: Callable[[str], CocoFile], path: str, part: str, labelled: bool) -> CocoFile:
+def _read(read: Callable[[str], CocoSummary], path: str, part: str, labelled: bool) -> CocoSummary:
     fault = f'the {part} of the config reads {path}, which'
     try:
         file = read(os.path.abspath(path))
@@ -71,18 +79,32 @@ def _read(read: Callable[[str], CocoFile], path: str, part: str, labelled: bool)
     return file
 
 
-def _check_classes(loader: str, dataset: BaseDataset, file: CocoFile) -> None:
+def _list_images(loader: str, dataset: BaseDataset, file: CocoSummary) -> list[dict]:
+    """List the images as the dataset would, and set what its filter looks at."""
+    fault = f'the {loader} of the config reads {dataset.ann_file}, which'
     classes = dataset.metainfo['classes']
-    if not _ids(file, classes):
+    dataset.cat_ids = [number for number, name in file.categories.items() if name in classes]
+    if not dataset.cat_ids:
         raise UsageError(
-            f'the {loader} of the config looks for the classes {_shown(classes)}, none of which is '
-            f'in {dataset.ann_file}, whose categories are {_shown(file.categories.values())}: copy '
-            'these names into metainfo=dict(classes=...) of the dataset in the config.'
+            f'the {loader} of the config expects the classes {_shown(classes)}, but the categories '
+            f'of {dataset.ann_file} are {_shown(file.categories.values())}: copy these names into '
+            'metainfo=dict(classes=...) of the dataset in the config.'
         )
-
-
-def _ids(file: CocoFile, classes: Sequence[str]) -> list[int]:
-    return [number for number, name in file.categories.items() if name in classes]
+    if not file.images:
+        raise UsageError(f'{fault} lists no images: name another file in ann_file.')
+    if not all(image.keys() >= {'file_name', 'width', 'height'} for image in file.images):
+        raise UsageError(
+            f'{fault} has an image without file_name, width or height: add what is missing.'
+        )
+    dataset.cat_img_map = {i: (file.images_of or {}).get(i, ()) for i in dataset.cat_ids}
+    # Cityscapes' filter drops images of which all annotations are crowds.
+    return [
+        dataset.parse_data_info(
+            dict(raw_img_info={**image, 'img_id': image['id']}, raw_ann_info=[])
+        )
+        | dict(instances=[dict(ignore_flag=0)])
+        for image in file.images
+    ]
 
 
 def _shown(names: Iterable[str]) -> str:
@@ -91,35 +113,12 @@ def _shown(names: Iterable[str]) -> str:
     return f'({", ".join([*map(repr, names[: 5 if more else 8]), *more])})'
 
 
-def _used_images(loader: str, dataset: BaseDataset, file: CocoFile) -> list[dict]:
-    """Return the pictures that the dataset keeps by its ``filter_cfg``."""
-    fault = f'the {loader} of the config reads {dataset.ann_file}, which'
-    images = file.images
-    if not images:
-        raise UsageError(f'{fault} names no picture: name another file in ann_file.')
-    if not all(image.keys() >= {'file_name', 'width', 'height'} for image in images):
-        raise UsageError(f'{fault} lacks the file_name, width or height of a picture: add them.')
-    rules = {} if dataset.test_mode else dataset.filter_cfg or {}
-    if rules.get('filter_empty_gt'):
-        ids = _ids(file, dataset.metainfo['classes'])
-        kept = set().union(*((file.images_of or {}).get(number, ()) for number in ids))
-        images = [image for image in images if image['id'] in kept]
-    smallest = rules.get('min_size', 0)
-    images = [image for image in images if min(image['width'], image['height']) >= smallest]
-    if not images:
-        raise UsageError(
-            f'{fault} names {len(file.images)} pictures, of which filter_cfg={dict(rules)} leaves '
-            "none: annotate them with the dataset's classes, or change filter_cfg in the config."
-        )
-    return images
-
-
-def _check_pictures(loader: str, dataset: BaseDataset, images: list[dict]) -> None:
-    folder = dataset.data_prefix.get('img', '')
-    files = [os.path.join(folder, image['file_name']) for image in images]
+def _check_images(loader: str, dataset: BaseDataset) -> None:
+    files = [image['img_path'] for image in dataset.data_list]
     if missing := missing_files(files):
+        folder = dataset.data_prefix.get('img') or os.curdir
         raise UsageError(
-            f'{len(missing)} of {len(files)} pictures that the {loader} of the config reads by '
-            f'{dataset.ann_file} are not in {folder or os.curdir}, the first is {missing[0]}: put '
-            'them there, or change data_prefix in the config.'
+            f'{len(missing)} of {len(files)} images that the {loader} of the config reads by '
+            f'{dataset.ann_file} are not in {folder}, the first is {missing[0]}: put them there, '
+            'or change data_prefix in the config.'
         )

@@ -1,36 +1,28 @@
-"""What lies in folders, by few requests: data sets often lie on network disks."""
+"""Looking into folders by few requests, since data often lie on network disks."""
 
 import os
 from collections.abc import Iterable
+from functools import cache
 
 
 def has_file(folder: str) -> bool:
-    """Whether a file lies in the folder or anywhere below it."""
-    below = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if not entry.is_dir():
-                return True
-            below.append(entry.path)
-    return any(has_file(path) for path in below)
+    """Return whether a file lies in the folder or anywhere below it."""
+    return any(files for _, _, files in os.walk(folder, followlinks=True))
 
 
 def missing_files(files: Iterable[str]) -> list[str]:
-    """Return those of the files that do not exist."""
-    names: dict[str, set[str]] = {}
-    missing = []
-    for file in files:
-        folder, name = os.path.split(file)
-        if folder not in names:
-            names[folder] = _names(folder)
-        # Some file systems know a file by other spellings of its name, too.
-        if name not in names[folder] and not os.path.exists(file):
-            missing.append(file)
-    return missing
+    """Return the files that do not exist."""
+    listed = cache(_names)
+    # Some file systems know a file by other spellings of its name, too.
+    return [
+        file
+        for file in files
+        if os.path.basename(file) not in listed(os.path.dirname(file)) and not os.path.exists(file)
+    ]
 
 
-def _names(folder: str) -> set[str]:
+def _names(folder: str) -> frozenset[str]:
     try:
-        return set(os.listdir(folder or os.curdir))
+        return frozenset(os.listdir(folder or os.curdir))
     except OSError:
-        return set()
+        return frozenset()

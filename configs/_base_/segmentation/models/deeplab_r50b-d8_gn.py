@@ -1,8 +1,8 @@
-# The rival with GN of 32 groups, from Detectron's ImageNet weights and on the images that those
-# were trained on: BGR with Detectron's means, not scaled.
+# The baseline with GN of 32 groups, from Detectron's ImageNet weights and with their
+# preprocessing: BGR with Detectron's means, not scaled.
 _base_ = './deeplab_r50b-d8_sn.py'
 
-# MMEngine takes `_delete_` out of a dict that it has read: each part gets its own.
+# MMEngine removes `_delete_` from a dict once it has read it, so each part has its own.
 norm_cfg = dict(_delete_=True, type='GN', num_groups=32)
 checkpoint = 'open-mmlab://detectron/resnet50_gn'
 model = dict(

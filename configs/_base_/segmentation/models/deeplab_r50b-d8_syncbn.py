@@ -1,7 +1,8 @@
-# The rival with BN over all GPUs, from torchvision's ImageNet weights and on their images.
+# The baseline with BN over all GPUs, from torchvision's ImageNet weights and with their
+# preprocessing.
 _base_ = './deeplab_r50b-d8_sn.py'
 
-# MMEngine takes `_delete_` out of a dict that it has read: each part gets its own.
+# MMEngine removes `_delete_` from a dict once it has read it, so each part has its own.
 norm_cfg = dict(_delete_=True, type='SyncBN')
 checkpoint = 'torchvision://resnet50'
 model = dict(

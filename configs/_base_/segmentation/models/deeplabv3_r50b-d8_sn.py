@@ -1,5 +1,5 @@
-# MMSegmentation's DeepLabV3 with SN everywhere, on the paper's ResNet-50 with its 7x7 stem; images
-# as torchvision's.
+# MMSegmentation's DeepLabV3 with SN everywhere, on the paper's ResNet-50 with its 7x7 stem and
+# torchvision's preprocessing.
 _base_ = './deeplab_r50b-d8_sn.py'
 
 norm_cfg = _base_.norm_cfg

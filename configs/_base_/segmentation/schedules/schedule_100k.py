@@ -1,5 +1,5 @@
-# The paper on ADE20K, App. E: 100 000 iterations of 16 images. Rate and decay, which norms and
-# biases are spared, are not in the paper.
+# The paper on ADE20K, App. E: 100 000 iterations of 16 images. The learning rate
+# and the weight decay (none on norms and biases) are not in the paper.
 _base_ = './schedule_80k.py'
 
 max_iters = 100000

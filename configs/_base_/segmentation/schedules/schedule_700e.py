@@ -1,5 +1,6 @@
-# The paper on Cityscapes, App. E: 700 epochs of 8 images at a time. The rate falls with every
-# iteration. It and the decay, which norms and biases are spared, are not in the paper.
+# The paper on Cityscapes, App. E: 700 epochs of 8 images at a time. The learning rate
+# falls with every iteration. Its value and the weight decay (none on norms and biases) are not in
+# the paper.
 max_epochs = 700
 interval = 50
 optim_wrapper = dict(

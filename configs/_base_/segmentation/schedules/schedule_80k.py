@@ -1,4 +1,4 @@
-# MMSegmentation's 80 000 iterations. Norms do not decay, as in the paper's detectors.
+# MMSegmentation's 80 000 iterations. No weight decay on norms, as in the paper's detectors.
 max_iters = 80000
 interval = 8000
 optim_wrapper = dict(

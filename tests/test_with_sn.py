@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from mmengine.config import Config, ConfigDict
+from mmengine.config import Config
 from mmengine.model import MMDistributedDataParallel
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS, DefaultScope
@@ -17,7 +17,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from sn_openmmlab import SwitchNorm, SyncSwitchNorm
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.with_sn import convert_norms
+from sn_openmmlab.runs.norm_swap import convert_norms
 
 # Configs of MMSegmentation of which parts ignore norm_cfg.
 DEAF = {
@@ -45,7 +45,7 @@ FCN = dict(
 
 @pytest.fixture(autouse=True)
 def default_scope() -> Iterator[None]:
-    """Names without a toolbox are MMSegmentation's, as when a run of it starts."""
+    """Return names without a toolbox are MMSegmentation's, as when a run of it starts."""
     pytest.importorskip('mmseg')
     with DefaultScope.overwrite_default_scope('mmseg'):
         yield
@@ -240,7 +240,7 @@ def test_model_of_a_named_toolbox_is_found() -> None:
 @pytest.mark.parametrize(
     ('changes', 'reason'),
     [
-        (dict(of=None), r"needs the type of the model in of, as of='EncoderDecoder'\.$"),
+        (dict(of=None), r"needs the type of the model, as in of='EncoderDecoder'\.$"),
         (dict(of='Encoder'), r'finds no model Encoder in mmseg: correct of, or name its toolbox'),
         (
             dict(norm_cfg=dict(type='GN')),
@@ -260,58 +260,6 @@ def test_mistake_is_one_sentence(changes: dict, reason: str) -> None:
     with pytest.raises(UsageError, match=reason) as caught:
         MODELS.build({**_with_sn(), **changes})
     assert '\n' not in str(caught.value)
-
-
-def test_option_wraps_the_model_and_names_the_import() -> None:
-    config = Config(dict(model=FCN, custom_imports=dict(imports=['ours'])))
-    convert_norms(config)
-    assert config.model == dict(FCN, type='WithSN', of='EncoderDecoder', norm_cfg=dict(type='SN'))
-    assert config.custom_imports == dict(
-        imports=['ours', 'sn_openmmlab'], allow_failed_imports=False
-    )
-    convert_norms(config)
-    assert config.model.of == 'EncoderDecoder'
-    assert config.custom_imports.imports == ['ours', 'sn_openmmlab']
-
-
-@pytest.mark.parametrize(
-    ('norm_cfg', 'taken'),
-    [
-        (dict(type='SN', correction=1), dict(type='SN', correction=1)),
-        (dict(type='SyncSN', requires_grad=True), dict(type='SyncSN', requires_grad=True)),
-        (dict(type='BN', requires_grad=True), dict(type='SN')),
-        (None, dict(type='SN')),
-    ],
-)
-def test_option_takes_the_norm_at_the_top_of_the_config(norm_cfg: Any, taken: dict) -> None:
-    config = Config(dict(model=FCN, norm_cfg=norm_cfg))
-    convert_norms(config)
-    assert config.model.norm_cfg == taken
-    assert isinstance(config.model, ConfigDict)
-
-
-def test_option_takes_a_config_in_pure_python(tmp_path: Path) -> None:
-    file = tmp_path / 'pure.py'
-    file.write_text(
-        'from mmengine.config import read_base\n'
-        'from mmseg.models.backbones import ResNet\n'
-        'from mmseg.models.segmentors import EncoderDecoder\n'
-        f'model = {FCN!r}\n'
-        'model.update(type=EncoderDecoder)\n'
-        'model["backbone"].update(type=ResNet)\n'
-    )
-    config = Config.fromfile(file)
-    convert_norms(config)
-    config.dump(tmp_path / 'dumped.py')
-    for wrapped in (config, Config.fromfile(tmp_path / 'dumped.py')):
-        model = MODELS.build(wrapped.model)
-        assert type(model).__name__ == 'EncoderDecoder'
-        assert len(_layers(model, SwitchNorm)) == 20
-
-
-def test_option_does_not_take_a_key_of_the_model() -> None:
-    with pytest.raises(UsageError, match='cannot wrap a model that has norm_cfg of its own'):
-        convert_norms(Config(dict(model=dict(FCN, norm_cfg=dict(type='BN')))))
 
 
 class Tiny(nn.Sequential):

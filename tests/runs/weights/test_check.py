@@ -14,14 +14,14 @@ from torch import nn
 from sn_openmmlab import convert_batch_norm
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.switch_norm import SwitchNorm
-from sn_openmmlab.runs.weights import check_resume, check_start, check_trained
+from sn_openmmlab.runs.weights.check import check_resume, check_start, check_trained
 
 BN = nn.BatchNorm2d
-INSTEAD = re.compile(r'(?:write|as by) model\.?([\w.]*)\.init_cfg=(dict\(.*?\))')
+INSTEAD = re.compile(r'(?:write|by) model\.?([\w.]*)\.init_cfg=(dict\(.*?\))')
 
 
 def config(**settings: object) -> Config:
-    """The config of a run, as far as it is asked."""
+    """Return the config of a run, as far as it is asked."""
     return Config(dict(model=dict(), **settings))
 
 
@@ -30,7 +30,7 @@ def pretrained(module: nn.Module, file: str, kind: str = 'Pretrained', **more: o
 
 
 def refusal(model: nn.Module, **settings: object) -> str:
-    """What is said of a start, which leaves the model as it was."""
+    """Return what is said of a start, which leaves the model as it was."""
     before = {name: value.clone() for name, value in model.state_dict().items()}
     with pytest.raises(UsageError) as caught:
         check_start(model, config(**settings))
@@ -59,7 +59,7 @@ def filled_by(model: nn.Module, load_from: str | None = None) -> list[str]:
 
 
 def assert_started(model: nn.Module, load_from: str | None = None) -> None:
-    """A start that is allowed leaves no SN layer of the model as it was made."""
+    """Return a start that is allowed leaves no SN layer of the model as it was made."""
     check_start(model, config(load_from=load_from))
     norms = [m for m in model.modules() if isinstance(m, SwitchNorm)]
     assert len(filled_by(model, load_from)) == 7 * len(norms)
@@ -205,7 +205,10 @@ def test_parts_of_another_network_can_be_started_one_by_one(
         'lacks 1 of the 3 SN layers, as head.sn' if norm is SwitchNorm else 'for 1 others, as he'
     )
     assert lacks in said
-    assert 'start the parts that it fits one by one, as by model.backbone.init_cfg=dict(' in said
+    assert (
+        'start the parts that it fits one by one, for example by model.backbone.init_cfg=dict('
+        in said
+    )
     assert "prefix='backbone.'" in said
     follow(said, model)
     check_start(model, config())
@@ -372,11 +375,11 @@ def test_resume_holds_exactly(detector: type, save: Callable) -> None:
     more = detector()
     more.head.mask = nn.Linear(2, 2)
     faults[more] = (
-        r'it has besides head\.mask\.weight, head\.mask\.bias: give the config .* start anew'
+        r'it also has head\.mask\.weight, head\.mask\.bias: give the config .* start a new'
     )
     less = detector()
     del less.head.fc_cls
-    faults[less] = r'it lacks head\.fc_cls\.weight, head\.fc_cls\.bias: give the config that'
+    faults[less] = r'it has no head\.fc_cls\.weight, head\.fc_cls\.bias: give the config that'
     for source, words in faults.items():
         file = save(source)
         with pytest.raises(UsageError, match=rf'cannot be continued by this config: .*{words}'):
@@ -503,7 +506,7 @@ def test_class_that_loads_by_its_own_code_is_held_to_the_same(
     assert 'where the model has SN (1 of 1 layers, as norm for norm): convert it first' in said
     nested = save(OwnCode(SwitchNorm))
     said = refusal(model(nested))
-    assert 'OwnCode loads by code of its own, which leaves 1 SN layers as they are, as norm' in said
+    assert 'OwnCode loads with its own code, which leaves 1 SN layers unchanged, such as' in said
     bare = str(tmp_path / 'bare.pth')
     torch.save(torch.load(nested, weights_only=True)['state_dict'], bare)
     assert_started(BaseModuleOf(model(bare)))

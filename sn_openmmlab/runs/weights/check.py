@@ -1,4 +1,4 @@
-"""The check of all weights that enter a model, before anything is trained or tested."""
+"""The check of the weights that a run starts from, before anything is trained or tested."""
 
 import copy
 import logging
@@ -21,40 +21,40 @@ from sn_openmmlab.checkpoints.settings import TrainedSettings, advise_correction
 from sn_openmmlab.checkpoints.trial_loading import left_by_own_code, unwrapped
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.switch_norm import SwitchNorm
-from sn_openmmlab.runs.advice import advise, advise_test
-from sn_openmmlab.runs.ways import Way, ways_of_start, ways_of_teachers
+from sn_openmmlab.runs.weights.advice import advise, advise_test
+from sn_openmmlab.runs.weights.sources import WeightSource, start_sources, teacher_sources
 
 
 def check_start(model: nn.Module | dict, config: Config) -> None:
-    """Raise UsageError where weights that a training starts from do not fill its SN layers.
+    """Raise UsageError if the weights that a training starts from do not fill its SN layers.
 
-    What each file fills is logged. Of a file that another one overwrites nothing is asked. Frozen
-    SN layers that no file fills are logged as a warning.
+    Log what each file fills, and warn of frozen SN layers that no file fills. A file whose layers
+    another one overwrites may lack them.
 
     Args:
-        model: that of the runner, before its training; or its config, where it is not built yet.
-        config: with ``resume`` and ``load_from`` as they are to be.
+        model: the model of the runner before training, or its config if it is not built yet.
+        config: of the training, with its final ``resume`` and ``load_from``.
     """
     network = _network(model, config)
     if config.get('resume') and config.get('load_from'):
         check_resume(network, config.load_from)
-        ways = ways_of_teachers(network, config)
+        sources = teacher_sources(network, config)
     else:
-        ways = ways_of_start(network, config)
+        sources = start_sources(network, config)
     filled: set[int] = set()
-    for way in ways:
-        layers = _switch_norms(way.module)
+    for source in sources:
+        layers = _switch_norms(source.module)
         needed = [name for name, layer in layers.items() if id(layer) not in filled]
         # A class without SN may rename what it loads, as a Swin transformer does.
-        if needed or not (layers or way.own_code):
-            _check(way, needed)
+        if needed or not (layers or source.own_code):
+            _check(source, needed)
         filled.update(map(id, layers.values()))
     if not config.get('resume'):
         _warn_of_frozen({n: x for n, x in _switch_norms(network).items() if id(x) not in filled})
 
 
 def check_trained(model: nn.Module, source: str) -> None:
-    """Raise UsageError where an evaluation would run on weights that were never trained.
+    """Raise UsageError if a checkpoint leaves weights of an evaluated model untrained.
 
     Args:
         model: bare, or wrapped for distribution or test-time augmentation.
@@ -67,65 +67,65 @@ def check_trained(model: nn.Module, source: str) -> None:
             raise UsageError(f'{fault.reason}: {advise_test(source, fault)}.')
         reason = f'it has {few_misfits(fit.misfits)}' if fit.misfits else None
         if fit.fills_nothing:
-            reason = f'it holds none of the weights of this model, as {few(fit.missing)}'
+            reason = f'it holds none of the weights of this model, such as {few(fit.missing)}'
         if reason:
-            raise UsageError(f'{reason}: give the config that it was trained by.')
+            raise UsageError(f'{reason}: give the config that it was trained with.')
     print_log(f'{source} fills {fit.line()}.', logger='current')
 
 
 def check_resume(network: nn.Module, source: str) -> None:
-    """Raise UsageError unless a checkpoint has all weights of a network and no other ones."""
+    """Raise UsageError unless a checkpoint has exactly the weights of a network."""
     checkpoint = fetch_checkpoint(source)
     with _about(f'{source} cannot be continued by this config'):
         fit = _fit(network, checkpoint)
         if fault := find_fault(fit):
-            raise UsageError(f'{fault.reason}: give the config that it was trained by.')
+            raise UsageError(f'{fault.reason}: give the config that it was trained with.')
         reason = None
         if fit.misfits:
             reason = f'it has {few_misfits(fit.misfits)}'
         elif fit.missing:
-            reason = f'it lacks {few(fit.missing)}'
+            reason = f'it has no {few(fit.missing)}'
         elif fit.unexpected:
-            reason = f'it has besides {few(fit.unexpected)}'
+            reason = f'it also has {few(fit.unexpected)}'
         if reason:
             raise UsageError(
-                f'{reason}: give the config that it was trained by, or start anew from its weights '
-                f'with --cfg-options load_from={source} in place of --resume.'
+                f'{reason}: give the config that it was trained with, or start a new training from '
+                f'its weights with --cfg-options load_from={source} in place of --resume.'
             )
 
 
 def _network(model: nn.Module | dict, config: Config) -> nn.Module:
-    """The model as the config describes it, without what trains it in several processes."""
-    # In shards, or by a strategy that has not built it yet, it has no weights to compare.
+    """Return the model of the config, without the wrapper for several processes."""
+    # A sharded model, or one that a strategy builds later, has no weights to compare.
     if not isinstance(model, nn.Module) or isinstance(model, FullyShardedDataParallel):
         return MODELS.build(copy.deepcopy(config.model))
     return unwrapped(model)
 
 
-def _check(way: Way, needed: list[str]) -> None:
-    """Check one way, which has to fill the SN layers of these names."""
-    initializer = way.initializer
-    if isinstance(initializer, SNPretrained) and way.loader == 'mmengine':
-        fit = Fit(way.module, initializer.weights(way.module))
+def _check(source: WeightSource, needed: list[str]) -> None:
+    """Check one source, which must fill the SN layers of these names."""
+    initializer = source.initializer
+    if isinstance(initializer, SNPretrained) and source.loader == 'mmengine':
+        fit = Fit(source.module, initializer.weights(source.module))
     else:
-        checkpoint = fetch_checkpoint(way.source)
-        with _about(f'{way.source} cannot start {way.target}'):
-            fit = _fit(way.module, checkpoint, initializer.prefix if initializer else None)
+        checkpoint = fetch_checkpoint(source.file)
+        with _about(f'{source.file} cannot start {source.target}'):
+            fit = _fit(source.module, checkpoint, initializer.prefix if initializer else None)
             if fault := find_fault(fit, needed):
-                raise UsageError(f'{fault.reason}: {advise(way, fault)}.')
+                raise UsageError(f'{fault.reason}: {advise(source, fault)}.')
             if fit.fills_nothing:
                 raise UsageError(
-                    f'it holds none of its weights, as {few(fit.missing)}: name a file of this '
-                    'network.'
+                    f'it holds none of its weights, such as {few(fit.missing)}: name a file of '
+                    'this network.'
                 )
-            left = left_by_own_code(way.module) if way.loader == 'class' else []
+            left = left_by_own_code(source.module) if source.loader == 'class' else []
             if left:
                 raise UsageError(
-                    f'{type(way.module).__name__} loads by code of its own, which leaves '
-                    f'{len(left)} SN layers as they are, as {left[0]}: save the weights alone, '
+                    f'{type(source.module).__name__} loads with its own code, which leaves '
+                    f'{len(left)} SN layers unchanged, such as {left[0]}: save the weights alone, '
                     'with no dict around them.'
                 )
-    print_log(f'{way.source} starts {way.target}: it fills {fit.line()}.', logger='current')
+    print_log(f'{source.file} starts {source.target}: it fills {fit.line()}.', logger='current')
 
 
 def _warn_of_frozen(unfilled: Mapping[str, SwitchNorm]) -> None:
@@ -137,19 +137,18 @@ def _warn_of_frozen(unfilled: Mapping[str, SwitchNorm]) -> None:
     if frozen:
         print_log(
             'SN layers are frozen at their initial values, since no file fills them: '
-            f'{few(frozen)}. '
-            'To train that part from scratch, set frozen_stages=-1 in it, and no '
-            'requires_grad=False in its norm_cfg. Else name its weights in init_cfg.',
+            f'{few(frozen)}. To train that part from scratch, set frozen_stages=-1 in it and no '
+            'requires_grad=False in its norm_cfg. Otherwise name its weights in init_cfg.',
             logger='current',
             level=logging.WARNING,
         )
 
 
 def _fit(module: nn.Module, checkpoint: Mapping, prefix: str | None = None) -> Fit:
-    """What mmengine would fill; other settings than those of the training are refused."""
+    """Return what mmengine would fill; raise UsageError if the settings of SN differ."""
     state = weights_for_mmengine(checkpoint, prefix)
     trained = TrainedSettings(checkpoint, state)
-    # First by the names in the file, for a layer that refuses its weights does not know the file.
+    # First by the names in the file, since a layer that refuses its weights cannot name the file.
     layers = _switch_norms(module).items()
     trained.check({name: layer for name, layer in layers if f'{name}.mean_weight' in state})
     fit = Fit(module, state)
@@ -166,7 +165,7 @@ def _switch_norms(module: nn.Module) -> dict[str, SwitchNorm]:
 
 @contextmanager
 def _about(fault: str) -> Iterator[None]:
-    """Let each UsageError begin with what cannot be done."""
+    """Begin the message of each UsageError with what cannot be done."""
     try:
         yield
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""The ways in which weights enter the model of a training."""
+"""The files from which the weights of a model start."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,25 +11,25 @@ from mmengine.registry import WEIGHT_INITIALIZERS
 from torch import nn
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.build_faults import building
+from sn_openmmlab.runs.build_errors import building
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way in which weights enter a model.
+class WeightSource:
+    """A file, and the part of a model that it fills.
 
     Attributes:
-        place: where the config names the file.
-        source: the file.
-        module: what it fills.
-        cfg: the ``init_cfg`` that does it, if one does.
-        own_code: whether the module's class has more to its initialization than mmengine.
+        place: the key of the config that names the file.
+        file: its path or address.
+        module: the part that it fills.
+        cfg: the ``init_cfg`` that names it, if one does.
+        own_code: whether the class of the module overrides ``init_weights``.
         loader: what loads the file: mmengine, the ``init_weights`` of the module's class, which
             converts nothing, or the constructor of the model.
     """
 
     place: str
-    source: Any
+    file: Any
     module: nn.Module
     cfg: Mapping[str, Any] | None = None
     own_code: bool = False
@@ -37,15 +37,15 @@ class Way:
 
     @property
     def target(self) -> str:
-        """What it fills, for people."""
+        """Return the name of the filled part for messages."""
         return 'the model' if self.place in ('load_from', 'model') else self.place
 
     @cached_property
     def initializer(self) -> PretrainedInit | None:
-        """What the ``init_cfg`` names.
+        """Return the initializer of the ``init_cfg``.
 
         Raises:
-            UsageError: it has no checkpoint, or an option that nothing takes.
+            UsageError: it has no checkpoint or an unknown option.
         """
         if self.cfg is None:
             return None
@@ -57,33 +57,33 @@ class Way:
 
 
 def no_checkpoint(place: str) -> str:
-    """Return what to say where an ``init_cfg`` in that place names no file."""
+    """Return the message for an ``init_cfg`` that names no file."""
     return f'{place} has no checkpoint: name the file to start from, as {place}.checkpoint=FILE.'
 
 
-def ways_of_start(network: nn.Module, config: Config) -> Iterator[Way]:
-    """Yield all ways; where two fill the same layer, the one that comes first here wins.
+def start_sources(network: nn.Module, config: Config) -> Iterator[WeightSource]:
+    """Yield all sources of a training; of two that fill the same layer, the first one wins.
 
     Args:
-        network: built from the config's model, and bare.
+        network: the model of the config, without a wrapper.
         config: of the training.
     """
     if config.get('load_from'):
-        yield Way('load_from', config.load_from, network)
-    yield from ways_of_teachers(network, config)
+        yield WeightSource('load_from', config.load_from, network)
+    yield from teacher_sources(network, config)
     # The outermost part first: mmengine loads it last.
     for name, part in network.named_modules():
-        yield from _ways_of_part(part, f'model.{name}' if name else 'model')
+        yield from _sources_of_part(part, f'model.{name}' if name else 'model')
 
 
-def ways_of_teachers(network: nn.Module, config: Config) -> Iterator[Way]:
-    """Yield that of a teacher of MMDetection's distillations, which is no part of its model."""
+def teacher_sources(network: nn.Module, config: Config) -> Iterator[WeightSource]:
+    """Yield the source of a distillation's teacher in MMDetection, which is no submodule."""
     teacher, source = getattr(network, 'teacher_model', None), config.model.get('teacher_ckpt')
     if isinstance(teacher, nn.Module) and source:
-        yield Way('model.teacher_ckpt', source, teacher, None, True, 'constructor')
+        yield WeightSource('model.teacher_ckpt', source, teacher, None, True, 'constructor')
 
 
-def _ways_of_part(part: nn.Module, place: str) -> Iterator[Way]:
+def _sources_of_part(part: nn.Module, place: str) -> Iterator[WeightSource]:
     init = getattr(type(part), 'init_weights', None)
     own_code = init is not None and init is not BaseModule.init_weights
     loader = 'class' if own_code and not _calls_super(init) else 'mmengine'
@@ -92,15 +92,15 @@ def _ways_of_part(part: nn.Module, place: str) -> Iterator[Way]:
     # The last of them is loaded last.
     starts = [cfg for cfg in reversed(cfgs) if _is_pretrained(cfg)]
     for cfg in starts:
-        yield Way(place, cfg.get('checkpoint'), part, cfg, own_code, loader)
+        yield WeightSource(place, cfg.get('checkpoint'), part, cfg, own_code, loader)
     pretrained = getattr(part, 'pretrained', None)
-    # As MMDetection's DetectoRS_ResNet.
+    # MMDetection's DetectoRS_ResNet does so.
     if loader == 'class' and not starts and isinstance(pretrained, str):
-        yield Way(place, pretrained, part, None, own_code, loader)
+        yield WeightSource(place, pretrained, part, None, own_code, loader)
 
 
 def _calls_super(method: Callable) -> bool:
-    """Whether a method calls that of its base class, which mmengine's come to in the end."""
+    """Return whether a method calls that of its base class, and so mmengine's in the end."""
     code = getattr(method, '__code__', None)
     return code is None or 'super' in code.co_names
 

@@ -11,7 +11,7 @@ from sn_openmmlab.runs.data.check import check_data
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A data set with an annotation file and two folders."""
+    """Return a data set with an annotation file and two folders."""
     for folder in ('images', 'labels'):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / '0.png').touch()
@@ -24,7 +24,7 @@ def config(dataset: object) -> Config:
 
 
 def datasets(root: Path, name: str) -> list[dict]:
-    """Datasets of all toolboxes that read the given folder or file."""
+    """Return datasets of all toolboxes that read the given folder or file."""
     return [
         dict(type='CocoDataset', data_root=f'{root}/', ann_file=name, data_prefix=dict(img='')),
         dict(
@@ -38,7 +38,7 @@ def datasets(root: Path, name: str) -> list[dict]:
 
 
 def wrapped(dataset: dict) -> list[object]:
-    """The dataset alone and in the wrappers of the toolboxes."""
+    """Return the dataset alone and in the wrappers of the toolboxes."""
     return [
         dataset,
         dict(type='RepeatDataset', times=3, dataset=dataset),

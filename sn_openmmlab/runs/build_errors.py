@@ -1,11 +1,11 @@
-"""What a config describes wrongly and mmengine finds when it builds: a sentence in its place."""
+"""One sentence for a mistake in a config that shows when mmengine builds from it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sn_openmmlab.errors import UsageError
 
-# Where one of these refuses what it was given, that came from the config.
+# An error raised in one of these is about what the config gave it.
 REGISTRIES = ('mmengine.registry',)
 BUILDERS = (*REGISTRIES, 'mmcv.cnn.bricks', 'sn_openmmlab.layers')
 
@@ -14,16 +14,16 @@ BUILDERS = (*REGISTRIES, 'mmcv.cnn.bricks', 'sn_openmmlab.layers')
 def building(what: str, by: tuple[str, ...] = BUILDERS) -> Iterator[None]:
     """Turn an error of the builders themselves into a UsageError about ``what``.
 
-    Such are an option that a class does not take, a type that nobody registered, and an option of
-    SN that does not fit. An error from inside of a class that is built stays what it is: its
+    Examples are an option that a class does not take, a type that is not registered, and an option
+    of SN that does not fit. An error inside a class that is built passes unchanged, since its
     traceback is needed.
 
     Args:
-        what: what is built, for people.
-        by: the builders; the registries alone where layers run, too.
+        what: the name of what is built, for the message.
+        by: modules of the builders; only those of the registries if layers run, too.
 
     Raises:
-        UsageError: see above.
+        UsageError: a builder failed.
     """
     try:
         yield
@@ -39,7 +39,7 @@ def building(what: str, by: tuple[str, ...] = BUILDERS) -> Iterator[None]:
 
 
 def _raised_in(error: Exception) -> str:
-    """The module of the innermost frame."""
+    """Return the module of the innermost frame."""
     trace = error.__traceback__
     while trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,10 +1,9 @@
-"""``WithSN``: any model of the toolboxes, with SN where it was built with BatchNorm."""
+"""``WithSN``: a model of the toolboxes with SN instead of BatchNorm."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from mmengine.config import Config, ConfigDict
 from mmengine.registry import MODELS
 from torch import nn
 
@@ -30,32 +29,30 @@ _OPTIONS = (
 def build_with_sn(
     of: str | type | None = None, norm_cfg: Mapping[str, Any] | None = None, **model: Any
 ) -> nn.Module:
-    """Build a model and turn each BatchNorm that is left in it into SN, each SyncBN into SyncSN.
+    """Build a model and turn each BatchNorm in it into SN, each SyncBN into SyncSN.
 
-    It is registered as ``WithSN``, for models of which parts ignore ``norm_cfg`` and for configs
-    whose parts name none: the model that it builds is converted before an optimizer and DDP see
-    it. In a config:
+    It is registered as ``WithSN``, for models whose parts ignore or lack a ``norm_cfg``. The model
+    is converted before an optimizer or DDP sees it. In a config:
 
         model = dict(type='WithSN', of='EncoderDecoder', norm_cfg=dict(type='SN'), backbone=…, …)
 
-    The layers start as new ones, with equal ratios, and keep the names, eps, momentum and frozen
-    state that their BatchNorm had. The model is that of ``of``, without anything around it. Layers
-    that are SN already, GroupNorm, LayerNorm and BatchNorms with a ``forward`` of their own stay
-    as they are (see :func:`~sn_openmmlab.layers.convert.from_batch_norm.convert_batch_norm`).
+    The layers start with equal ratios and keep the name, eps, momentum and frozen state of their
+    BatchNorm. The model is of the type ``of``, without a wrapper. SN, GroupNorm, LayerNorm and
+    BatchNorms with their own ``forward`` stay unchanged; see `sn_openmmlab.convert_batch_norm`.
 
     Args:
-        of: the type of the model, as the config had it before.
-        norm_cfg: the type, ``'SN'`` or ``'SyncSN'``, which makes all of them SyncSN, and what may
-            be set of the layer: ``scopes``, ``num_groups``, ``correction``, ``eps``, ``momentum``,
-            ``norm_eval`` and ``requires_grad``. None for ``dict(type='SN')``.
+        of: the type that the model had before.
+        norm_cfg: the type ``'SN'``, or ``'SyncSN'`` to make all layers SyncSN, and optionally
+            ``scopes``, ``num_groups``, ``correction``, ``eps``, ``momentum``, ``norm_eval`` and
+            ``requires_grad``. None means ``dict(type='SN')``.
         **model: all other keys of the model.
 
     Returns:
         The model.
 
     Raises:
-        UsageError: there is no ``of``, or no model of this name; ``norm_cfg`` has another type, or
-            options that are unknown or do not fit; a lazy BatchNorm has seen no data.
+        UsageError: ``of`` is missing or unknown, ``norm_cfg`` has another type or wrong options,
+            or a lazy BatchNorm has seen no data.
     """
     options = dict(norm_cfg or {})
     kind = options.pop('type', 'SN')
@@ -69,37 +66,6 @@ def build_with_sn(
     return built
 
 
-def convert_norms(config: Config) -> None:
-    """Let the config's model be built by ``WithSN``, with the SN that its ``norm_cfg`` names.
-
-    That is the ``norm_cfg`` at the top of the config, or plain SN where that names another norm. A
-    model that is built so already stays as it is.
-
-    Raises:
-        UsageError: the model has a ``norm_cfg`` or ``of`` of its own.
-    """
-    model = config.model
-    if model.get('type') == 'WithSN':
-        return
-    taken = [key for key in ('of', 'norm_cfg') if key in model]
-    if taken:
-        raise UsageError(
-            f'--convert-norms cannot wrap a model that has {" and ".join(taken)} of its own: call '
-            'sn_openmmlab.convert_batch_norm on the built model instead.'
-        )
-    norm_cfg = config.get('norm_cfg')
-    named = isinstance(norm_cfg, dict) and norm_cfg.get('type') in LAYERS
-    of = model.get('type')
-    if isinstance(of, type):
-        # By its name it can be dumped.
-        of = f'{of.__module__}.{of.__qualname__}'
-    rest = {key: value for key, value in model.items() if key != 'type'}
-    config.model = ConfigDict(
-        type='WithSN', of=of, norm_cfg=norm_cfg if named else dict(type='SN'), **rest
-    )
-    _import_package(config)
-
-
 def _check_options(kind: Any, options: Mapping[str, Any]) -> None:
     if kind not in LAYERS:
         raise UsageError(f'WithSN converts to SN or SyncSN: its norm_cfg has the type {kind!r}.')
@@ -107,20 +73,20 @@ def _check_options(kind: Any, options: Mapping[str, Any]) -> None:
     if unknown:
         raise UsageError(
             f'the norm_cfg of WithSN has {", ".join(unknown)}, but may have {", ".join(_OPTIONS)}: '
-            'all else stays as it was in the BatchNorm.'
+            'everything else comes from the BatchNorm.'
         )
 
 
 def _check_of(of: str | type | None) -> None:
     if of is None:
-        raise UsageError("WithSN needs the type of the model in of, as of='EncoderDecoder'.")
+        raise UsageError("WithSN needs the type of the model, as in of='EncoderDecoder'.")
     if not isinstance(of, str):
         return
     with MODELS.switch_scope_and_registry(None) as registry:
         if registry.get(of) is None:
             raise UsageError(
                 f'WithSN finds no model {of} in {registry.scope}: correct of, or name its toolbox, '
-                'as mmseg.EncoderDecoder.'
+                'as in mmseg.EncoderDecoder.'
             )
 
 
@@ -150,7 +116,7 @@ def _convert(model: nn.Module, options: Mapping[str, Any]) -> list[SwitchNorm]:
 
 
 def _start_anew(layer: SwitchNorm, scopes: tuple[str, ...]) -> None:
-    """Give a converted layer the scopes, and the ratios of a new one."""
+    """Give a converted layer these scopes and equal ratios."""
     layer.scopes = scopes
     for name in ('mean_weight', 'var_weight'):
         old = getattr(layer, name)
@@ -165,15 +131,5 @@ def _start_anew(layer: SwitchNorm, scopes: tuple[str, ...]) -> None:
 def _set_trained(model: nn.Module, layers: Sequence[SwitchNorm], trained: bool) -> None:
     for layer in layers:
         layer.requires_grad_(trained)
-    # A backbone freezes its frozen_stages, again, whenever its mode is set.
+    # A backbone freezes its frozen_stages again whenever its mode is set.
     model.train(model.training)
-
-
-def _import_package(config: Config) -> None:
-    """Let the config, when it is dumped, import what registers ``WithSN``."""
-    imports = config.get('custom_imports') or {}
-    names = imports.get('imports', [])
-    names = [names] if isinstance(names, str) else list(names)
-    if 'sn_openmmlab' not in names:
-        config.custom_imports = {'allow_failed_imports': False, **imports}
-        config.custom_imports.imports = [*names, 'sn_openmmlab']

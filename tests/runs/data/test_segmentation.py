@@ -32,7 +32,7 @@ WRAPPERS: list[Callable[[dict], object]] = [
 
 
 class OwnDataset(BaseSegDataset):
-    """A user's dataset, whose pictures end in .tif."""
+    """A user's dataset, whose images end in .tif."""
 
     def __init__(self, **kwargs: object) -> None:
         super().__init__(img_suffix='.tif', **kwargs)
@@ -40,7 +40,7 @@ class OwnDataset(BaseSegDataset):
 
 @pytest.fixture(autouse=True)
 def no_scope_is_left() -> Iterator[None]:
-    """The checks leave the default scope of the registries, which is global, as it was."""
+    """Return the checks leave the default scope of the registries, which is global, as it was."""
     before = dict(DefaultScope._instance_dict)
     yield
     assert dict(DefaultScope._instance_dict) == before
@@ -48,7 +48,7 @@ def no_scope_is_left() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def own_dataset() -> Iterator[None]:
-    """A registered dataset of the user."""
+    """Return a registered dataset of the user."""
     DATASETS.register_module(module=OwnDataset)
     yield
     DATASETS.module_dict.pop('OwnDataset')
@@ -56,12 +56,12 @@ def own_dataset() -> Iterator[None]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Four pictures of each suffix in two folders of one split, and their label maps."""
+    """Return four images of each suffix in two folders of one split, and their label maps."""
     for stem in ('0', '1', 'city/2', 'city/3'):
         for suffix in ('.jpg', '.tif'):
-            picture = tmp_path / 'images/train' / f'{stem}{suffix}'
-            picture.parent.mkdir(parents=True, exist_ok=True)
-            picture.touch()
+            image = tmp_path / 'images/train' / f'{stem}{suffix}'
+            image.parent.mkdir(parents=True, exist_ok=True)
+            image.touch()
         label_map = tmp_path / 'labels/train' / f'{stem}.png'
         label_map.parent.mkdir(parents=True, exist_ok=True)
         label_map.touch()
@@ -69,7 +69,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def dataset(root: Path, **changes: object) -> dict:
-    """The config of a dataset in ``root``."""
+    """Return the config of a dataset in ``root``."""
     settings = dict(
         type='BaseSegDataset',
         data_root=f'{root}/',
@@ -110,11 +110,11 @@ def test_missing_label_maps_are_counted(kind: dict, wrap: Callable, root: Path) 
     check(part)
     for stem in ('city/2', '1'):
         (root / 'labels/train' / f'{stem}.png').unlink()
-        # Maps of other pictures do not help.
+        # Maps of other images do not help.
         (root / 'labels/train' / f'{stem}0.png').touch()
     first = re.escape(str(root / 'labels/train/1.png'))
     pattern = (
-        '2 of 4 pictures that the train_dataloader of the config reads lack their label map, '
+        '2 of 4 images that the train_dataloader of the config reads have no label map, '
         f'the first is {first}: put them there, or change data_prefix or seg_map_suffix'
     )
     assert re.match(pattern, said(part))
@@ -122,14 +122,14 @@ def test_missing_label_maps_are_counted(kind: dict, wrap: Callable, root: Path) 
 
 @pytest.mark.parametrize('kind', KINDS)
 @pytest.mark.parametrize('wrap', WRAPPERS)
-def test_folder_without_pictures_is_named(kind: dict, wrap: Callable, root: Path) -> None:
+def test_folder_without_images_is_named(kind: dict, wrap: Callable, root: Path) -> None:
     part = wrap(dataset(root, **kind))
-    for picture in (root / 'images').rglob('*.*'):
-        picture.rename(picture.with_suffix('.bmp'))
+    for image in (root / 'images').rglob('*.*'):
+        image.rename(image.with_suffix('.bmp'))
     suffix = '.tif' if kind == dict(type='OwnDataset') else '.jpg'
     for loader in ('train_dataloader', 'val_dataloader'):
         assert (
-            f'the {loader} of the config finds no picture: no file in or below '
+            f'the {loader} of the config finds no images: no file in or below '
             f'{root}/images/train ends in {suffix}; '
         ) in said(part, loader)
 
@@ -137,10 +137,10 @@ def test_folder_without_pictures_is_named(kind: dict, wrap: Callable, root: Path
 def test_suffixes_are_those_of_the_config(root: Path) -> None:
     check(dataset(root, img_suffix='.tif'))
     assert 'ends in _0.jpg;' in said(dataset(root, img_suffix='_0.jpg'))
-    assert '4 of 4 pictures' in said(dataset(root, seg_map_suffix='_map.png'))
+    assert '4 of 4 images' in said(dataset(root, seg_map_suffix='_map.png'))
 
 
-def test_only_pictures_that_a_split_names_are_needed(root: Path) -> None:
+def test_only_images_that_a_split_names_are_needed(root: Path) -> None:
     split = root / 'split.txt'
     part = dataset(root, ann_file='split.txt')
     (root / 'labels/train/1.png').unlink()
@@ -149,33 +149,31 @@ def test_only_pictures_that_a_split_names_are_needed(root: Path) -> None:
     check(part)
     split.write_text('0\n1\ncity/3\n9\n')
     assert (
-        '2 of 4 pictures that the train_dataloader of the config reads do not exist, the first is '
+        '2 of 4 images that the train_dataloader of the config reads do not exist, the first is '
         f'{root}/images/train/1.jpg: '
     ) in said(part)
     (root / 'images/train/1.jpg').touch()
     (root / 'images/train/9.jpg').touch()
     (root / 'labels/train/9.png').touch()
-    assert f'1 of 4 pictures that the train_dataloader of the config reads lack {"their"}' in said(
-        part
-    )
+    assert '1 of 4 images that the train_dataloader of the config reads have no label' in said(part)
     split.write_text('')
-    assert f'reads {root}/split.txt, which names no picture: ' in said(part)
+    assert f'reads {root}/split.txt, which lists no images: ' in said(part)
 
 
 @pytest.mark.parametrize('indices', [1, -1, [0, 3], (3, 0)])
-def test_only_pictures_that_indices_leave_are_needed(indices: object, root: Path) -> None:
+def test_only_images_that_indices_leave_are_needed(indices: object, root: Path) -> None:
     (root / 'labels/train/1.png').unlink()
     (root / 'labels/train/city/2.png').unlink()
     check(dataset(root, indices=indices))
-    assert '1 of 2 pictures' in said(dataset(root, indices=2))
-    assert '2 of 3 pictures' in said(dataset(root, indices=-3))
-    assert '1 of 1 pictures' in said(dataset(root, indices=[1]))
+    assert '1 of 2 images' in said(dataset(root, indices=2))
+    assert '2 of 3 images' in said(dataset(root, indices=-3))
+    assert '1 of 1 images' in said(dataset(root, indices=[1]))
 
 
 def test_label_maps_that_are_not_read_are_not_needed(root: Path) -> None:
     for label_map in (root / 'labels/train').rglob('*.png'):
         label_map.rename(label_map.with_suffix('.bak'))
-    assert '4 of 4 pictures' in said(dataset(root))
+    assert '4 of 4 images' in said(dataset(root))
     check(dataset(root, data_prefix=dict(img_path='images/train')))
     check(dataset(root, pipeline=[LOAD[0], LOAD[2]]))
     check(dataset(root, pipeline=[LOAD[0], dict(type='LoadAnnotations', backend_args=dict(a=1))]))
@@ -202,8 +200,8 @@ def test_cityscapes_without_train_ids_tells_how_to_make_them(
     maps = [tmp_path / 'gtFine/train' / f'{stem}_gtFine_labelTrainIds.png' for stem in stems]
     maps[1].touch()
     found = re.match(
-        r'5 of 6 pictures that .* lack their label map, the first is (.*): MMSegmentation.* '
-        r'polygons: pip install cityscapesscripts, then python (\S+) (\S+)$',
+        r'5 of 6 images that .* have no label map, the first is (.*): make .* '
+        r'converter: pip install cityscapesscripts, then python (\S+) (\S+)$',
         said(part),
     )
     assert found[1] == str(maps[0])
@@ -217,7 +215,7 @@ def test_cityscapes_without_train_ids_tells_how_to_make_them(
     # Nothing to make the last one from.
     maps[-1].unlink()
     Path(str(maps[-1]).replace('labelTrainIds.png', source)).unlink()
-    assert '1 of 6 pictures' in said(part)
+    assert '1 of 6 images' in said(part)
     assert 'put them there' in said(part)
 
 

@@ -6,7 +6,7 @@ from mmengine.registry import MODELS
 from torch import nn
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.build_faults import building
+from sn_openmmlab.runs.build_errors import building
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.ways import ways_of_start
-from sn_openmmlab.runs.weights import check_start
+from sn_openmmlab.runs.weights.check import check_start
+from sn_openmmlab.runs.weights.sources import start_sources
 
 RESNET = dict(depth=50, base_channels=8, num_stages=1, strides=(1,), dilations=(1,))
 NETWORKS = {
@@ -34,7 +34,7 @@ def build(name: str, norm: str, **settings: object) -> nn.Module:
 
 @pytest.fixture
 def save(tmp_path: Path) -> Callable[[nn.Module, bool], str]:
-    """A function (model, nested) -> the file of its backbone's weights."""
+    """Return a function (model, nested) -> the file of its backbone's weights."""
 
     def write(model: nn.Module, nested: bool) -> str:
         state = model.backbone.state_dict()
@@ -58,7 +58,7 @@ def test_own_code_is_held_to_the_same(name: str, save: Callable) -> None:
     check(start(save(build(name, 'SN'), False)))
     nested = start(save(build(name, 'SN'), True))
     if name == 'PIDNet':
-        with pytest.raises(UsageError, match='PIDNet loads by code of its own, which leaves 1'):
+        with pytest.raises(UsageError, match='PIDNet loads with its own code, which leaves 1'):
             check(nested)
     else:
         check(nested)
@@ -67,8 +67,8 @@ def test_own_code_is_held_to_the_same(name: str, save: Callable) -> None:
 def test_old_name_of_a_start_is_found(save: Callable) -> None:
     file = save(build('ResNet', 'BN'), True)
     model = build('ResNet', 'SN', pretrained=file)
-    (way,) = ways_of_start(model, Config(dict(model=dict())))
-    assert (way.place, way.source, way.loader) == ('model.backbone', file, 'mmengine')
+    (source,) = start_sources(model, Config(dict(model=dict())))
+    assert (source.place, source.file, source.loader) == ('model.backbone', file, 'mmengine')
     with pytest.raises(UsageError, match=r"write model\.backbone\.init_cfg=dict\(type='SNPretra"):
         check(model)
     absent = build('ResNet', 'SN', pretrained=f'{file}.absent')
@@ -85,4 +85,4 @@ def test_the_outermost_and_the_last_come_first(save: Callable) -> None:
         dict(type='SNPretrained', checkpoint='b'),
     ]
     config = Config(dict(model=dict(), load_from='whole'))
-    assert [way.source for way in ways_of_start(model, config)] == ['whole', 'outer', 'b', 'a']
+    assert [source.file for source in start_sources(model, config)] == ['whole', 'outer', 'b', 'a']

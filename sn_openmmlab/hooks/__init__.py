@@ -1,0 +1,1 @@
+"""Hooks of mmengine for runs of models with SN."""

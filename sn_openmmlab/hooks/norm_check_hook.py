@@ -1,0 +1,94 @@
+"""The hook that reports the norm layers of a run and applies ``sync_bn`` to SN."""
+
+import logging
+
+from mmengine.config import Config
+from mmengine.dist import is_distributed
+from mmengine.hooks import Hook
+from mmengine.logging import print_log
+from mmengine.runner import Runner
+from torch import nn
+
+from sn_openmmlab.analysis.norms import describe_norms, norm_layers
+from sn_openmmlab.config_tree import imported_modules, walk
+from sn_openmmlab.hooks.norm_warnings import warn_of_accumulation, warn_of_norm_eval
+from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm
+from sn_openmmlab.layers.names import LAYERS
+from sn_openmmlab.layers.switch_norm import SwitchNorm
+from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
+
+_UNREACHED = (
+    "A norm_cfg = dict(type='SN') at the top of a config does not reach parts that a base config "
+    'built with their own norm_cfg: set it in the backbone, the neck and the heads, or let '
+    "model.type='WithSN' convert them (with our tools, --convert-norms); see docs/guides/your_config.md."
+)
+_UNNAMED = "The config imports sn_openmmlab, but no norm_cfg in it has the type 'SN'."
+_NOTHING = (
+    'WithSN and --convert-norms turn BatchNorm into SN, and this model has none: to replace other '
+    "norms by SN, set the type 'SN' in the norm_cfg of each part."
+)
+
+
+class NormCheckHook(Hook):
+    """Log which norm layers a run has, and warn of settings that do not act on SN.
+
+    Our tools add it to every run. For the toolbox's own tools, write in the config:
+
+        custom_hooks = [dict(type='NormCheckHook')]
+
+    It also applies ``sync_bn`` of the config to SN, which mmengine does for BatchNorm only.
+    """
+
+    def before_run(self, runner: Runner) -> None:
+        """Apply ``sync_bn`` and log the norm layers."""
+        sync_norms(runner.model, runner.cfg)
+        log_norms(runner.model, runner.cfg)
+
+    def before_train(self, runner: Runner) -> None:
+        """Warn of ``norm_eval`` and of accumulated gradients."""
+        # Only training mode shows what is frozen or held in evaluation mode.
+        runner.model.train()
+        warn_of_norm_eval(runner.model)
+        warn_of_accumulation(runner.model, runner.cfg)
+
+
+def log_norms(model: nn.Module, config: Config) -> None:
+    """Log how many layers of the model are SN, by part, and how many other norms there are.
+
+    The level is WARNING if no layer is SN although the config imports the package or names SN.
+    """
+    layers = norm_layers(model)
+    why = '' if any(layer.switchable for layer in layers) else _why_none(config)
+    print_log(
+        f'{describe_norms(layers)} {why}'.strip(),
+        logger='current',
+        level=logging.WARNING if why else logging.INFO,
+    )
+
+
+def sync_norms(model: nn.Module, config: Config) -> None:
+    """Turn SN into SyncSN, in place, if the config of a distributed run sets ``sync_bn``."""
+    if not (is_distributed() and config.get('sync_bn')):
+        return
+    layers = [
+        layer
+        for layer in model.modules()
+        if isinstance(layer, SwitchNorm) and not isinstance(layer, SyncSwitchNorm)
+    ]
+    for layer in layers:
+        convert_sync_switch_norm(layer)
+    number = sum(isinstance(layer, SyncSwitchNorm) for layer in layers)
+    if number:
+        print_log(
+            f'sync_bn={config.sync_bn!r}: SN became SyncSN in {number} layers.', logger='current'
+        )
+
+
+def _why_none(config: Config) -> str:
+    """Return why a model has no SN, if its config looks as if it should."""
+    if config.get('model', {}).get('type') == 'WithSN':
+        return _NOTHING
+    types = [part.get('type') for _, part in walk(dict(config.items()))]
+    if any(kind in (*LAYERS, *LAYERS.values()) for kind in types):
+        return _UNREACHED
+    return _UNNAMED if 'sn_openmmlab' in imported_modules(config) else ''

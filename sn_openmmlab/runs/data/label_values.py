@@ -1,0 +1,47 @@
+"""The check that label maps have no other values than the classes of their dataset."""
+
+import copy
+from collections.abc import Collection
+
+import numpy as np
+from mmengine.dataset import BaseDataset
+
+from sn_openmmlab.config_tree import walk
+from sn_openmmlab.errors import UsageError
+
+
+def check_label_values(
+    loader: str, settings: dict, dataset: BaseDataset, ignored: Collection[int]
+) -> None:
+    """Raise UsageError if the first or the last label map has a value that is not a class.
+
+    Otherwise the loss fails on it: with an IndexError, or on CUDA with a failed assertion.
+
+    Args:
+        loader: the data loader that reads the dataset.
+        settings: the config of the dataset.
+        dataset: of MMSegmentation, with its list of files.
+        ignored: the values of pixels without a class.
+    """
+    from mmseg.registry import TRANSFORMS
+
+    pipeline = walk(settings.get('pipeline'))
+    steps = [step for _, step in pipeline if 'LoadAnnotations' in str(step.get('type'))]
+    classes = dataset.metainfo.get('classes')
+    if not classes or not steps:
+        return
+    for item in (dataset.data_list[0], dataset.data_list[-1]):
+        try:
+            loaded = TRANSFORMS.build(dict(steps[0]))(copy.deepcopy(item))
+        except Exception:
+            # The toolbox reports what cannot be built or read.
+            return
+        values = np.unique(loaded['gt_seg_map']).tolist()
+        wrong = [value for value in values if value >= len(classes) and value not in ignored]
+        if wrong:
+            raise UsageError(
+                f'the label map {item["seg_map_path"]} that the {loader} of the config reads has '
+                f'the value {wrong[0]}, but the dataset has {len(classes)} classes, 0 to '
+                f'{len(classes) - 1}: correct the map (255 means no class), or classes in metainfo '
+                'or reduce_zero_label of the dataset in the config.'
+            )

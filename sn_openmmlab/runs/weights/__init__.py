@@ -1,0 +1,1 @@
+"""Checking the weights that enter a model, before anything is trained or tested."""
