@@ -20,7 +20,8 @@ from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 _UNREACHED = (
     "A norm_cfg = dict(type='SN') at the top of a config does not reach parts that a base config "
     'built with their own norm_cfg: set it in the backbone, the neck and the heads, or let '
-    "model.type='WithSN' convert them (with our tools, --convert-norms); see docs/guides/your_config.md."
+    "model.type='WithSN' convert them (with our tools, --convert-norms); see "
+    'docs/guides/your_config.md.'
 )
 _UNNAMED = "The config imports sn_openmmlab, but no norm_cfg in it has the type 'SN'."
 _NOTHING = (
