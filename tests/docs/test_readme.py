@@ -86,7 +86,10 @@ def test_five_lines_train_a_step_with_sn_everywhere(
     assert len(lines) == 5
     file = tmp_path / 'five_lines.py'
     file.write_text(block)
-    model = MODELS.build(Config.fromfile(file).model).train()
+    config = Config.fromfile(file).model
+    # Hundreds of RoIs would take a minute.
+    config.train_cfg.rcnn.sampler.num = 16
+    model = MODELS.build(config).train()
     # The backbone 53, the FPN two a level, the box head four.
     assert [layer.kind for layer in norm_layers(model)] == ['SN'] * (53 + 2 * 4 + 4)
     # No norm_eval or frozen stage holds a layer.
