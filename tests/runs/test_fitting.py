@@ -157,4 +157,4 @@ def test_tool_writes_what_was_fitted(
     dry = run_tool(tool, '--dry-run', *options, tmp_path / 'bn.pth', output, code=2)
     assert '--dry-run fits nothing: leave out' in dry.stderr
     again = run_tool(tool, *options[2:], output, tmp_path / 'again.pth', code=2)
-    assert 'converted from BatchNorm already' in again.stderr
+    assert 'already converted from BatchNorm' in again.stderr
