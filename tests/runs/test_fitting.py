@@ -159,7 +159,7 @@ def test_tool_writes_what_was_fitted(
             '--fit-to FOLDER and --config CONFIG',
         ),
         (('--dry-run', *options, tmp_path / 'bn.pth', output), '--dry-run fits nothing: leave out'),
-        ((*options[2:], output, tmp_path / 'again.pth'), 'converted from BatchNorm already'),
+        ((*options[2:], output, tmp_path / 'again.pth'), 'already converted from BatchNorm'),
     ):
         code, _, err = convert(*arguments)
         assert code == 2

@@ -202,7 +202,9 @@ def test_parts_of_another_network_can_be_started_one_by_one(
     model, file = detector(), save(detector(norm, head_norm=nn.Identity))
     said = refusal(model, load_from=file)
     lacks = (
-        'lacks 1 of the 3 SN layers, as head.sn' if norm is SwitchNorm else 'for 1 others, as he'
+        'lacks 1 of the 3 SN layers, such as head.sn'
+        if norm is SwitchNorm
+        else 'for 1 others, such as he'
     )
     assert lacks in said
     assert (
@@ -268,7 +270,7 @@ def test_weights_where_mmengine_does_not_look_are_named(
 ) -> None:
     file = str(tmp_path / 'nested.pth')
     torch.save({'model': detector().state_dict()}, file)
-    assert "lie under 'model', where mmengine does not look" in refusal(detector(), load_from=file)
+    assert "lie under 'model', where MMEngine does not look" in refusal(detector(), load_from=file)
     model = detector(init_cfg=dict(type='SNPretrained', checkpoint=file))
     assert_started(model)
 
@@ -369,7 +371,7 @@ def test_resume_holds_exactly(detector: type, save: Callable) -> None:
     faults = {
         detector(BN): 'BatchNorm where the model has SN',
         detector(classes=5): r'the shape \(5, 4\), not \(2, 4\), of head\.fc_cls\.weight',
-        detector(head_norm=nn.Identity): r'it lacks 1 of the 3 SN layers, as head\.sn',
+        detector(head_norm=nn.Identity): r'it lacks 1 of the 3 SN layers, such as head\.sn',
         nn.ModuleDict({'net': detector()}): 'lie under',
     }
     more = detector()
@@ -503,7 +505,7 @@ def test_class_that_loads_by_its_own_code_is_held_to_the_same(
         return nn.ModuleDict({'net': OwnCode(SwitchNorm, dict(type=kind, checkpoint=file))})
 
     said = refusal(model(save(OwnCode(BN))))
-    assert 'where the model has SN (1 of 1 layers, as norm for norm): convert it first' in said
+    assert 'where the model has SN (1 of 1 layers, such as norm for norm): convert it first' in said
     nested = save(OwnCode(SwitchNorm))
     said = refusal(model(nested))
     assert 'OwnCode loads with its own code, which leaves 1 SN layers unchanged, such as' in said
