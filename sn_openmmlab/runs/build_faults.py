@@ -7,7 +7,7 @@ from sn_openmmlab.errors import UsageError
 
 # Where one of these refuses what it was given, that came from the config.
 REGISTRIES = ('mmengine.registry',)
-BUILDERS = (*REGISTRIES, 'mmcv.cnn.bricks', 'sn_openmmlab.layers')
+BUILDERS = (*REGISTRIES, 'mmcv.cnn.bricks', 'sn_openmmlab.layers', 'sn_openmmlab.ops.arguments')
 
 
 @contextmanager
