@@ -45,9 +45,10 @@ def record_settings(settings: MixSettings, state_dict: Mapping[str, Any], prefix
     if metadata is None:
         return
     # Plain types, which torch.load(weights_only=True) accepts.
-    record = {'scopes': list(map(str, settings.scopes)), 'correction': int(settings.correction)}
-    if settings.num_groups is not None:
-        record['num_groups'] = int(settings.num_groups)
+    record: dict[str, Any] = {'scopes': list(map(str, settings.scopes))}
+    for field in ('correction', 'num_groups'):
+        if (value := getattr(settings, field)) is not None:
+            record[field] = int(value)
     metadata.setdefault(prefix[:-1], {}).update(record)
 
 
@@ -70,8 +71,9 @@ def read_settings(record: Any) -> MixSettings | None:
         return None
     scopes, correction = record.get('scopes'), record.get('correction')
     groups = record.get('num_groups')
-    named = isinstance(scopes, list | tuple) and all(isinstance(scope, str) for scope in scopes)
-    if not (named and isinstance(correction, int) and isinstance(groups, int | None)):
+    if not (isinstance(scopes, list | tuple) and all(isinstance(scope, str) for scope in scopes)):
+        return None
+    if not (isinstance(correction, int) and isinstance(groups, int | None)):
         return None
     return MixSettings(tuple(scopes), correction, groups)
 
