@@ -10,8 +10,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 
-# The light colours of Okabe and Ito, which colour-blind people can tell apart.
-COLORS = ('#e69f00', '#56b4e9', '#009e73', '#f0e442', '#d55e00', '#cc79a7')
+from sn_openmmlab.analysis.colors import BOXES
+
 _MASK_OPACITY = 0.5
 _LABEL_PAD = 1
 _OUTLINE = [withStroke(linewidth=3, foreground='black')]
@@ -53,7 +53,7 @@ def draw_instances(axes: Axes, instances: Any, classes: Sequence[str]) -> None:
 
 
 def _color(label: int) -> str:
-    return COLORS[label % len(COLORS)]
+    return BOXES[label % len(BOXES)]
 
 
 def _masks(instances: Any) -> np.ndarray:

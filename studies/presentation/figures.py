@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sn_openmmlab.analysis.colors import LINE_STYLES
 from sn_openmmlab.analysis.ratio_chart import COLORS
 from studies.benchmarks.baselines import BN, FUSED
 from studies.experiments.records import Record
@@ -107,7 +108,9 @@ def draw_ratios(records: Sequence[Record], parts: Sequence[str], file: Path) -> 
 
 def _one_plot(height: float = 4) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(6, height), layout='constrained')
-    return figure, figure.subplots()
+    axes = figure.subplots()
+    axes.set_prop_cycle(LINE_STYLES)
+    return figure, axes
 
 
 def _draw_bars(axes: Axes, records: Sequence[Record], part: str, kind: str) -> None:

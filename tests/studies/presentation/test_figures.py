@@ -11,7 +11,7 @@ from matplotlib.image import imread
 from sn_openmmlab.analysis.ratio_chart import COLORS
 from studies.presentation.figures import draw_ap, draw_final_ap, draw_growth, draw_ratios
 
-FIRST, SECOND = '#1f77b4', '#ff7f0e'
+FIRST, SECOND = '#0072b2', '#e69f00'
 
 
 def same_color(picture: np.ndarray, color: str) -> np.ndarray:
@@ -92,7 +92,7 @@ def test_points_lie_at_their_ap(make_record: Callable, tmp_path: Path) -> None:
     draw_final_ap(groups, tmp_path / 'points.png')
     picture = imread(tmp_path / 'points.png')[..., :3]
     places = {}
-    for color in ('#1f77b4', '#ff7f0e'):
+    for color in (FIRST, SECOND):
         rows, columns = np.nonzero((np.abs(picture - to_rgb(color)) < 0.05).all(-1))
         places[color] = rows.mean(), columns.mean()
     (top, near), (bottom, far) = places.values()
