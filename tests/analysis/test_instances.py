@@ -48,6 +48,11 @@ def test_labels_say_the_class_and_the_score_of_a_detection(axes: Axes) -> None:
     assert [text.get_text() for text in axes.texts] == ['c', 'c: 0.88']
 
 
+def test_label_without_a_name_says_its_number(axes: Axes) -> None:
+    draw_instances(axes, instances([[10, 20, 40, 60]], [7]), ())
+    assert [text.get_text() for text in axes.texts] == ['class 7']
+
+
 @pytest.mark.parametrize('place', [(0, 0), (95, 0), (0, 60), (95, 60), (40, 30)])
 def test_labels_of_equal_boxes_do_not_overlap_and_stay_inside(
     place: tuple[int, int], axes: Axes
