@@ -22,7 +22,7 @@ def read_curves(files: Iterable[str | Path]) -> tuple[dict[str, Curve], dict[str
 
     Returns:
         The losses by name over the iteration, and the metrics of the validations by name over the
-        epoch, or over the iteration in trainings that count those.
+        epoch, or over the iteration in iteration-based trainings.
     """
     losses: dict[str, Curve] = {}
     metrics: dict[str, Curve] = {}

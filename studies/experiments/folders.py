@@ -48,7 +48,7 @@ def is_finished(run: Run, work_dir: Path) -> bool:
 
 
 def _settings(config: Config) -> dict[str, Any]:
-    """Return the settings by dotted key, without those of where and how a run was started."""
+    """Return the settings by dotted key, without the work folder and the launcher."""
     kept = {k: v for k, v in config.to_dict().items() if k not in ('work_dir', 'launcher')}
     return dict(_leaves(kept))
 

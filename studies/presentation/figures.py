@@ -50,10 +50,10 @@ def draw_ap(groups: Mapping[str, Sequence[Record]], title: str, file: Path) -> N
     figure, axes = _one_plot()
     for label, records in groups.items():
         aps = 100 * np.array([record.metrics[AP] for record in records])
-        mean, deviation = aps.mean(0), aps.std(0, ddof=1)
+        mean, std = aps.mean(0), aps.std(0, ddof=1)
         epochs = np.arange(1, len(mean) + 1)
         axes.plot(epochs, mean, marker='o', label=label)
-        axes.fill_between(epochs, mean - deviation, mean + deviation, alpha=0.2)
+        axes.fill_between(epochs, mean - std, mean + std, alpha=0.2)
     axes.set(title=title, xlabel='epoch', ylabel='validation box AP (%)', ylim=(0, None))
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.3)

@@ -77,7 +77,7 @@ def test_picture_has_its_size_and_both_plots(tmp_path: Path) -> None:
         assert lines.sum() > 300
 
 
-def test_not_measured_is_not_drawn(tmp_path: Path) -> None:
+def test_negative_metric_is_not_drawn(tmp_path: Path) -> None:
     losses, metrics = read_curves([written(DETECTION, tmp_path)])
     draw_curves(losses, metrics, tmp_path / 'with.png')
     del metrics['coco/bbox_mAP_s']

@@ -20,7 +20,7 @@ RUN = '20260101_000000'
 
 
 class FakeRunner:
-    """As much of a runner as a report touches."""
+    """The part of a runner that a report uses."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model

@@ -20,7 +20,7 @@ def work_dir(tmp_path: Path) -> Path:
     return work_dir
 
 
-def test_runs_are_those_that_logged_the_newest_last(work_dir: Path) -> None:
+def test_runs_with_logs_are_found_newest_last(work_dir: Path) -> None:
     later = work_dir / '20260102_000000/vis_data'
     later.mkdir(parents=True)
     assert find_runs(work_dir) == [work_dir / '20260101_000000'], 'a test logs no scalars'

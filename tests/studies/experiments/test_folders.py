@@ -1,4 +1,4 @@
-"""A finished run is told from an unfinished one, and from one of other settings."""
+"""Finished runs, unfinished runs and runs with other settings are told apart."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from sn_openmmlab.errors import UsageError
 from studies.experiments.folders import is_finished
 
 
-def test_only_with_its_mark_a_run_is_finished(
+def test_run_is_finished_once_it_is_marked(
     make_run: Callable, finish: Callable, tmp_path: Path
 ) -> None:
     run = make_run()

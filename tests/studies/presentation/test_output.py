@@ -9,7 +9,7 @@ from sn_openmmlab.errors import UsageError
 from studies.presentation.output import make_folder, write_data
 
 
-def test_folder_is_made_with_its_parents_and_may_be_there(tmp_path: Path) -> None:
+def test_folder_is_made_with_its_parents_and_may_exist(tmp_path: Path) -> None:
     (tmp_path / 'a').mkdir()
     make_folder(tmp_path / 'a' / 'b' / 'c')
     make_folder(tmp_path / 'a')
