@@ -3,17 +3,18 @@
 python -m studies.benchmark_busy --out docs/speed
 """
 
-import argparse
-import json
 import os
 import sys
 from pathlib import Path
 
 import torch
 
+from sn_openmmlab.errors import exit_with_sentence
 from studies.benchmarks.busy import time_steps
+from studies.benchmarks.command_line import read_arguments
 from studies.presentation.benchmark_tables import busy_table
 from studies.presentation.machine import describe
+from studies.presentation.output import write_data
 from tools import _sleeping_threads
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,11 +26,7 @@ BESIDE = 4
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
-    parser.add_argument('--out', type=Path, required=True, help='the folder of busy.json')
-    parser.add_argument('--threads', type=int, default=2, help='threads of the CPU')
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
+    args = read_arguments(__doc__, 'busy.json')
     # As a file: with -m, studies would set how threads wait before torch is loaded.
     stepper = [sys.executable, ROOT / 'studies/benchmarks/stepper.py', ROOT / CONFIG]
     # Without this process's own settings, which may be either.
@@ -50,10 +47,9 @@ def main() -> None:
             beside=BESIDE,
         ),
     }
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / 'busy.json').write_text(json.dumps(data, indent=1) + '\n')
+    write_data(data, args.out / 'busy.json')
     print(busy_table(data))
 
 
 if __name__ == '__main__':
-    main()
+    exit_with_sentence(main)

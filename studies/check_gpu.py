@@ -4,7 +4,6 @@ python -m studies.check_gpu --out FOLDER
 """
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ from studies.benchmarks.correctness import check_backend
 from studies.benchmarks.growth import measure_growth
 from studies.presentation import benchmark_tables
 from studies.presentation.machine import describe
+from studies.presentation.output import make_folder, write_data
 
 ROUNDS = 20
 SECONDS = 7 * 60
@@ -30,6 +30,7 @@ def main() -> None:
     args = parser.parse_args()
     if not torch.cuda.is_available():
         raise UsageError('this machine has no CUDA GPU: run the check on one that has.')
+    make_folder(args.out)
     start = time.monotonic()
     device = torch.device('cuda')
     # SyncBN's kernels need a process group, even of one process.
@@ -50,7 +51,7 @@ def main() -> None:
         'growth': measure_growth(device, ROUNDS),
         'records': [],
     }
-    _write(data, args.out)
+    write_data(data, args.out / 'gpu.json')
     skipped = []
     for case in all_cases():
         if time.monotonic() - start > SECONDS:
@@ -59,7 +60,7 @@ def main() -> None:
         for record in measure(case, device, ROUNDS):
             timed = 'milliseconds' in record
             data['records'].append(with_bandwidth(record, copy) if timed else record)
-        _write(data, args.out)
+        write_data(data, args.out / 'gpu.json')
     print(benchmark_tables.all_tables(data))
     print(benchmark_tables.bandwidth_table([r for r in data['records'] if 'share_of_copy' in r]))
     for case in skipped:
@@ -67,11 +68,6 @@ def main() -> None:
     torch.distributed.destroy_process_group()
     if any(max(check['errors'].values()) > check['bound'] for check in checks):
         sys.exit(1)
-
-
-def _write(data: dict, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / 'gpu.json').write_text(json.dumps(data, indent=1) + '\n')
 
 
 if __name__ == '__main__':

@@ -5,16 +5,15 @@ python -m studies.kept_knowledge data/raccoon/images --out docs/from_imagenet
 """
 
 import argparse
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
 
 from sn_openmmlab.errors import UsageError, exit_with_sentence
-from studies.experiments.folders import make_folder
 from studies.experiments.kept_knowledge import FITTED_TO, kept_table, measure_kept
 from studies.presentation.machine import describe
+from studies.presentation.output import make_folder, write_data
 
 
 def main() -> None:
@@ -30,7 +29,7 @@ def main() -> None:
     found = measure_kept(args.photographs)
     machine = describe(torch.device('cpu'))
     content = {'machine': machine, 'kept': [asdict(kept) for kept in found]}
-    (args.out / 'kept.json').write_text(json.dumps(content, indent=1) + '\n')
+    write_data(content, args.out / 'kept.json')
     (args.out / 'kept.md').write_text(kept_table(found) + '\n')
     print(kept_table(found))
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import _sleeping_threads  # noqa: F401
 
-from sn_openmmlab.analysis.report import find_runs, newest_checkpoint, write_report
+from sn_openmmlab.analysis.report import write_report
+from sn_openmmlab.analysis.work_dir import find_runs, newest_checkpoint
 from sn_openmmlab.checkpoints.files.safe_loading import load_safely
 from sn_openmmlab.errors import UsageError, exit_with_sentence
 from sn_openmmlab.hooks.norm_check_hook import log_norms

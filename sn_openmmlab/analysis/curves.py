@@ -1,10 +1,12 @@
-"""The curves of a run, from the scalars that mmengine's visualizer writes."""
+"""The curves of a run, from the scalars that mmengine's visualizer logs."""
 
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from matplotlib.figure import Figure
+
+from sn_openmmlab.analysis.colors import LINE_STYLES
 
 Curve = list[tuple[float, float]]
 
@@ -13,14 +15,14 @@ _NO_METRICS = ('step', 'time', 'data_time')
 
 
 def read_curves(files: Iterable[str | Path]) -> tuple[dict[str, Curve], dict[str, Curve]]:
-    """Read the ``vis_data/scalars.json`` of a training and of those that continued it.
+    """Read the `vis_data/scalars.json` of a training and of its continuations.
 
     Args:
-        files: in the order of time; what a later one did again replaces what an earlier one did.
+        files: in chronological order. A later one replaces the steps that it repeats.
 
     Returns:
         The losses by name over the iteration, and the metrics of the validations by name over the
-        epoch, or over the iteration in trainings that count those.
+        epoch, or over the iteration in iteration-based trainings.
     """
     losses: dict[str, Curve] = {}
     metrics: dict[str, Curve] = {}
@@ -54,18 +56,19 @@ def _continue(old: dict[str, Curve], new: dict[str, Curve]) -> None:
 def draw_curves(
     losses: Mapping[str, Curve], metrics: Mapping[str, Curve], file: str | Path
 ) -> None:
-    """Draw the losses beside the metrics; negative ones stand for 'not measured'."""
+    """Draw the losses beside the metrics, without negative values: they mean 'not measured'."""
     figure = Figure(figsize=(12, 4.5), layout='constrained')
     left, right = figure.subplots(1, 2)
     for axes, curves in ((left, losses), (right, metrics)):
+        axes.set_prop_cycle(LINE_STYLES)
         for name, curve in curves.items():
             points = [point for point in curve if point[1] >= 0]
             if points:
                 axes.plot(*zip(*points, strict=True), marker='.', label=name)
         axes.grid(alpha=0.3)
         if axes.lines:
-            axes.legend(fontsize=8)
+            axes.legend(fontsize=9)
     left.set(xlabel='iteration', ylabel='loss', ylim=(0, None))
-    right.set(xlabel='epoch (or iteration)', ylabel='validation', ylim=(0, None))
+    right.set(xlabel='epoch (or iteration)', ylabel='validation metric', ylim=(0, None))
     right.xaxis.get_major_locator().set_params(integer=True)
     figure.savefig(file, dpi=130)

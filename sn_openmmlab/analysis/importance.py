@@ -1,4 +1,4 @@
-"""The importance ratios of a network's Switchable Normalization layers."""
+"""The importance ratios of the SN layers in a network."""
 
 import csv
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 @dataclass(frozen=True)
 class LayerRatios:
-    """The ratios of one layer (Eq. 5), w in ``mean`` and w′ in ``var``, ordered as ``scopes``."""
+    """The ratios of one layer (Eq. 5): w in `mean` and w′ in `var`, in the order of `scopes`."""
 
     name: str
     scopes: tuple[str, ...]
@@ -21,7 +21,7 @@ class LayerRatios:
 
 
 def importance_ratios(model: nn.Module) -> list[LayerRatios]:
-    """Return the ratios of every Switchable Normalization layer, in the order of the modules."""
+    """Return the ratios of every SN layer, in the order of the modules."""
     rows = []
     for name, module in model.named_modules():
         if isinstance(module, SwitchNorm):

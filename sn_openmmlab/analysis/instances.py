@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
-from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
-# The light colours of Okabe and Ito, which colour-blind people can tell apart.
-COLORS = ('#e69f00', '#56b4e9', '#009e73', '#f0e442', '#d55e00', '#cc79a7')
+from sn_openmmlab.analysis.colors import BOXES
+
 _MASK_OPACITY = 0.5
 _LABEL_PAD = 1
 _OUTLINE = [withStroke(linewidth=3, foreground='black')]
@@ -24,36 +25,25 @@ def draw_instances(axes: Axes, instances: Any, classes: Sequence[str]) -> None:
 
     Args:
         axes: shows the image already, with the extent (0, width, height, 0).
-        instances: of MMDetection, with ``labels`` and ``bboxes`` (x1, y1, x2, y2), and with
-            ``masks`` (height, width) and ``scores`` if there are any.
-        classes: the name of each label.
+        instances: of MMDetection, with `labels` and `bboxes` (N, 4), and with
+            `masks` (N, height, width) and `scores` if there are any.
+        classes: the names of the labels; `class 7` stands for a missing name.
     """
     labels = instances.labels.tolist()
     masks = _masks(instances)
-    boxes = _boxes(instances, masks)
     scores = instances.scores.tolist() if 'scores' in instances else [None] * len(labels)
     for mask, label in zip(masks, labels, strict=False):
         _draw_mask(axes, mask, _color(label))
-    placed: list[Text] = []
-    for box, label, score in zip(boxes, labels, scores, strict=True):
-        left, top, right, bottom = box
-        axes.add_patch(
-            Rectangle(
-                (left, top),
-                right - left,
-                bottom - top,
-                fill=False,
-                edgecolor=_color(label),
-                linewidth=1.6,
-                path_effects=_OUTLINE,
-            )
-        )
-        said = classes[label] if score is None else f'{classes[label]}: {score:.2f}'
-        placed.append(_place_label(axes, said, box, _color(label), placed))
+    taken: list[Bbox] = []
+    for box, label, score in zip(_boxes(instances, masks), labels, scores, strict=True):
+        _draw_box(axes, box, _color(label))
+        name = classes[label] if label < len(classes) else f'class {label}'
+        text = name if score is None else f'{name}: {score:.2f}'
+        _draw_label(axes, text, box, _color(label), taken)
 
 
 def _color(label: int) -> str:
-    return COLORS[label % len(COLORS)]
+    return BOXES[label % len(BOXES)]
 
 
 def _masks(instances: Any) -> np.ndarray:
@@ -82,51 +72,48 @@ def _extent(mask: np.ndarray) -> tuple[int, int, int, int]:
 def _draw_mask(axes: Axes, mask: np.ndarray, color: str) -> None:
     height, width = mask.shape
     overlay = np.zeros((height, width, 4))
-    overlay[..., :3] = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    overlay[..., 3] = _MASK_OPACITY * mask
+    overlay[mask] = to_rgba(color, _MASK_OPACITY)
     axes.imshow(overlay, extent=(0, width, height, 0))
 
 
-def _place_label(
-    axes: Axes, said: str, box: np.ndarray, color: str, placed: Sequence[Text]
-) -> Text:
+def _draw_box(axes: Axes, box: np.ndarray, color: str) -> None:
     left, top, right, bottom = box
-    text = axes.text(
-        left,
-        top,
-        said,
-        fontsize=8,
-        color='black',
-        clip_on=True,
-        bbox=dict(facecolor=color, edgecolor='none', pad=_LABEL_PAD),
-    )
-    # Above and below the box, then beside it, then inside.
-    corners = [
+    style = dict(fill=False, edgecolor=color, linewidth=1.6, path_effects=_OUTLINE)
+    axes.add_patch(Rectangle((left, top), right - left, bottom - top, **style))
+
+
+def _draw_label(axes: Axes, text: str, box: np.ndarray, color: str, taken: list[Bbox]) -> None:
+    background = dict(facecolor=color, edgecolor='none', pad=_LABEL_PAD)
+    label = axes.text(0, 0, text, fontsize=8, color='black', clip_on=True, bbox=background)
+    left, top, right, bottom = box
+    for x, y, horizontal, vertical in (
+        # Above and below the box.
         (left, top, 'left', 'bottom'),
         (left, bottom, 'left', 'top'),
         (right, top, 'right', 'bottom'),
         (right, bottom, 'right', 'top'),
+        # Beside it.
         (right, top, 'left', 'top'),
         (left, top, 'right', 'top'),
         (right, bottom, 'left', 'bottom'),
         (left, bottom, 'right', 'bottom'),
+        # Inside.
         (right, bottom, 'right', 'bottom'),
         (left, bottom, 'left', 'bottom'),
         (right, top, 'right', 'top'),
         (left, top, 'left', 'top'),
-    ]
-    for x, y, horizontal, vertical in corners:
-        text.set(position=(x, y), ha=horizontal, va=vertical)
-        if _is_free(axes, text, placed):
+    ):
+        label.set(position=(x, y), ha=horizontal, va=vertical)
+        extent = label.get_window_extent()
+        if _is_inside(extent, axes.bbox) and not any(extent.overlaps(other) for other in taken):
             break
-    return text
+    taken.append(extent.padded(2 * _LABEL_PAD))
 
 
-def _is_free(axes: Axes, text: Text, placed: Sequence[Text]) -> bool:
-    here = text.get_window_extent()
-    image = axes.bbox
-    inside = (
-        image.x0 <= here.x0 and here.x1 <= image.x1 and image.y0 <= here.y0 and here.y1 <= image.y1
+def _is_inside(extent: Bbox, image: Bbox) -> bool:
+    return (
+        image.x0 <= extent.x0
+        and extent.x1 <= image.x1
+        and image.y0 <= extent.y0
+        and extent.y1 <= image.y1
     )
-    others = (other.get_window_extent().padded(2 * _LABEL_PAD) for other in placed)
-    return inside and not any(here.overlaps(other) for other in others)

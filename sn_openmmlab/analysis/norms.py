@@ -1,4 +1,4 @@
-"""Which norm layers a model has, of which kind and in which part."""
+"""The norm layers of a model, with their kinds and their parts of the model."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,10 +10,10 @@ from sn_openmmlab.layers.names import NORMS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
-# mmcv's MMSyncBN and torchvision's frozen BatchNorm, which derive from none of torch's.
+# mmcv's MMSyncBN and torchvision's frozen BatchNorm, which derive from no norm of torch.
 _OTHER_NORMS = ('SyncBatchNorm', 'FrozenBatchNorm2d')
-# As configs name them, by the names of their classes: mmengine has a SyncBatchNorm of its own, and
-# what it turns SyncBN into where there is one process.
+# Their names in configs by class name. mmengine has its own SyncBatchNorm, and turns SyncBN into
+# _BatchNormXd in a single process.
 _SHORT = {
     **dict.fromkeys(('BatchNorm1d', 'BatchNorm2d', 'BatchNorm3d', '_BatchNormXd'), 'BN'),
     **dict.fromkeys(('InstanceNorm1d', 'InstanceNorm2d', 'InstanceNorm3d'), 'IN'),
@@ -21,7 +21,7 @@ _SHORT = {
     'GroupNorm': 'GN',
     'LayerNorm': 'LN',
 }
-# What distribution, test-time augmentation and compilation put around a model.
+# The names that wrappers for distribution, test-time augmentation and compilation add.
 _WRAPPERS = ('module', '_orig_mod', '_fsdp_wrapped_module')
 
 
@@ -30,9 +30,8 @@ class NormLayer:
     """A norm layer of a model.
 
     Attributes:
-        name: its path among the modules, without what wraps the model.
-        kind: ``'SN'``, ``'SyncSN'``, ``'BN'`` and the like, as configs name it, or else the name of
-            its class.
+        name: its path in the model, without wrappers.
+        kind: its name in configs, as `'SN'`, `'SyncSN'` or `'BN'`, or else the name of its class.
         switchable: whether it is Switchable Normalization.
     """
 
@@ -42,7 +41,7 @@ class NormLayer:
 
 
 def norm_layers(model: nn.Module) -> list[NormLayer]:
-    """Return the norm layers of a model, bare or wrapped, in the order of its modules."""
+    """Return the norm layers of a model, wrapped or not, in the order of its modules."""
     return [
         NormLayer(bare_name(name), _kind(layer), isinstance(layer, SwitchNorm))
         for name, layer in model.named_modules()
@@ -51,14 +50,14 @@ def norm_layers(model: nn.Module) -> list[NormLayer]:
 
 
 def bare_name(name: str) -> str:
-    """Return the path of a module without what wraps the model."""
+    """Return the path of a module without the names of wrappers."""
     return '.'.join(part for part in name.split('.') if part not in _WRAPPERS)
 
 
 def part_of(name: str) -> str:
-    """Return the part of a model that a layer is in, by the layer's name.
+    """Return the part of a model that the layer of this name is in.
 
-    That is ``backbone``, ``neck``, or of ``roi_head.bbox_head.…`` the head, ``bbox_head``.
+    That is the first name, as `backbone` or `neck`, or `bbox_head` of `roi_head.bbox_head.…`.
     """
     first, _, rest = name.partition('.')
     return rest.partition('.')[0] if first == 'roi_head' else first
@@ -67,7 +66,7 @@ def part_of(name: str) -> str:
 def describe_norms(layers: Sequence[NormLayer]) -> str:
     """Return one sentence that counts norm layers: SN by part of the model, others by kind.
 
-    As in ``SN in 61 layers (backbone 53, neck 8); other norms in 4: BN 4, as neck.bn.``
+    For example `SN in 61 layers (backbone 53, neck 8); other norms in 4: BN 4, as neck.bn.`
     """
     ours = [layer for layer in layers if layer.switchable]
     others = [layer for layer in layers if not layer.switchable]

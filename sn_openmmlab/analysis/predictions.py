@@ -46,7 +46,7 @@ def draw_prediction_grid(
     figure.set_layout_engine('none')
     for pair, sample in zip(panes, samples, strict=False):
         if _is_detection(sample):
-            _draw_detections(pair, sample, dataset.metainfo['classes'], score)
+            _draw_detections(pair, sample, dataset.metainfo.get('classes', ()), score)
     figure.savefig(file, dpi=100)
 
 

@@ -15,8 +15,7 @@ COLORS = {name: scope.color for name, scope in SCOPES.items()}
 def draw_ratio_chart(rows: Sequence[LayerRatios], file: str | Path) -> None:
     """Draw one stacked bar per layer, the ratios of the means beside those of the variances.
 
-    Dashed lines show equal ratios, from which a training starts, where all layers have as many
-    scopes.
+    Dashed lines show equal ratios, the initial ones, if all layers have the same number of scopes.
 
     Raises:
         ValueError: there is no layer to draw.

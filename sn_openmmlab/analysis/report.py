@@ -1,4 +1,4 @@
-"""The report of a finished run: everything worth keeping, in one folder."""
+"""The report of a finished run: checkpoint, log, metrics and figures in one folder."""
 
 import json
 import shutil
@@ -6,50 +6,24 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmengine.runner import Runner, find_latest_checkpoint
+from mmengine.runner import Runner
 
 from sn_openmmlab.analysis.curves import draw_curves, read_curves
 from sn_openmmlab.analysis.importance import importance_ratios, write_ratios
 from sn_openmmlab.analysis.predictions import draw_prediction_grid
 from sn_openmmlab.analysis.ratio_chart import draw_ratio_chart
-from sn_openmmlab.errors import UsageError
-
-
-def find_runs(work_dir: str | Path) -> list[Path]:
-    """Return the folders of the trainings in ``work_dir`` that logged scalars, the newest last.
-
-    Raises:
-        UsageError: there is none.
-    """
-    runs = sorted(Path(work_dir).glob('*/vis_data/scalars.json'))
-    if not runs:
-        raise UsageError(f'{work_dir} holds no finished training: run tools/train.py first.')
-    return [run.parent.parent for run in runs]
-
-
-def newest_checkpoint(work_dir: str | Path) -> Path:
-    """Return the newest checkpoint of ``work_dir``.
-
-    Raises:
-        UsageError: there is none.
-    """
-    latest = find_latest_checkpoint(str(work_dir))
-    name = work_dir if latest is None else Path(work_dir) / Path(latest).name
-    if latest is None or not name.is_file():
-        raise UsageError(f'{work_dir} holds no checkpoint: run tools/train.py first.')
-    return name
 
 
 def write_report(
     runner: Runner, checkpoint: Path, runs: Sequence[Path], folder: Path
 ) -> dict[str, float]:
-    """Write checkpoint, log, metrics and figures of a run into ``folder``, replaced whole.
+    """Write checkpoint, log, metrics and figures of a run into a folder, which is replaced.
 
     Args:
-        runner: built from the run's config; the checkpoint is loaded into it.
+        runner: built from the run's config. The checkpoint is loaded into it.
         checkpoint: the trained weights.
-        runs: the folders in which mmengine logged the training and what continued it.
-        folder: where the report goes.
+        runs: the folders where mmengine logged the training and its continuations.
+        folder: of the report. A failure leaves an old report as it is.
 
     Returns:
         The metrics of the last validation.

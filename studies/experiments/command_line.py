@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from sn_openmmlab.errors import UsageError, exit_with_sentence
-from studies.experiments.folders import make_folder
 from studies.experiments.plan import Run
 from studies.experiments.pool import threads_each, train_missing
 from studies.experiments.records import Record, read_record, write_records
 from studies.presentation.machine import describe
+from studies.presentation.output import make_folder
 
 TRAIN = Path(__file__).resolve().parents[2] / 'tools/train.py'
 

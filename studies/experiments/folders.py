@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 from mmengine.config import Config
@@ -15,20 +14,6 @@ from studies.experiments.plan import Run
 def done_file(run: Run, work_dir: Path) -> Path:
     """Return the path of the empty file that marks a finished training in its work folder."""
     return work_dir / run.name / 'done'
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder and its parents if they are missing.
-
-    Raises:
-        UsageError: it cannot be made, or no file can be written into it.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise UsageError(f'{folder} cannot be written to ({error}): name another.') from error
 
 
 def trained_config(run: Run, work_dir: Path) -> Config:
@@ -63,7 +48,7 @@ def is_finished(run: Run, work_dir: Path) -> bool:
 
 
 def _settings(config: Config) -> dict[str, Any]:
-    """Return the settings by dotted key, without those of where and how a run was started."""
+    """Return the settings by dotted key, without the work folder and the launcher."""
     kept = {k: v for k, v in config.to_dict().items() if k not in ('work_dir', 'launcher')}
     return dict(_leaves(kept))
 

@@ -7,13 +7,13 @@ from typing import Any
 from mmengine.config import Config
 
 from studies.experiments.digit_classifier import ensure_classifier
-from studies.experiments.folders import make_folder
 from studies.experiments.lock import locked
 from studies.experiments.plan import SEEDS, Run
 from studies.experiments.records import Record
 from studies.presentation.experiment_tables import batch_ratio_table, metric_table, page
 from studies.presentation.figures import draw_final_ap
 from studies.presentation.markdown import group_by
+from studies.presentation.output import make_folder
 
 BASE = 'configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py'
 RATIOS = (1 / 3, 0.6, 0.9, 1)

@@ -8,12 +8,12 @@ from typing import Any
 from mmengine.config import Config
 
 from studies.experiments.efficientnet_lite import MEAN, STAGES, STD
-from studies.experiments.folders import make_folder
 from studies.experiments.plan import SEEDS, Run
 from studies.experiments.records import Record
 from studies.presentation.experiment_tables import batch_ratio_table, metric_table, page
 from studies.presentation.figures import draw_final_ap
 from studies.presentation.markdown import group_by
+from studies.presentation.output import make_folder
 
 BASE = 'configs/detection/bccd/faster-rcnn_r18_fpn_sn-all_scratch_bccd.py'
 BATCH = 2

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sn_openmmlab.errors import UsageError
-from studies.experiments.folders import done_file, is_finished, make_folder
+from studies.experiments.folders import done_file, is_finished
 from studies.experiments.lock import locked
 from studies.experiments.plan import Run
+from studies.presentation.output import make_folder
 
 
 def threads_each(jobs: int) -> int:

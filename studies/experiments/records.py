@@ -13,7 +13,7 @@ from mmengine.registry import MODELS, init_default_scope
 from sn_openmmlab.analysis.curves import read_curves
 from sn_openmmlab.analysis.importance import LayerRatios, importance_ratios
 from sn_openmmlab.analysis.norms import part_of
-from sn_openmmlab.analysis.report import find_runs, newest_checkpoint
+from sn_openmmlab.analysis.work_dir import find_runs, newest_checkpoint
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
 from studies.experiments.folders import trained_config
 from studies.experiments.plan import Run

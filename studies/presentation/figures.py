@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sn_openmmlab.analysis.colors import LINE_STYLES
 from sn_openmmlab.analysis.ratio_chart import COLORS
 from studies.benchmarks.baselines import BN, FUSED
 from studies.experiments.records import Record
@@ -49,10 +50,10 @@ def draw_ap(groups: Mapping[str, Sequence[Record]], title: str, file: Path) -> N
     figure, axes = _one_plot()
     for label, records in groups.items():
         aps = 100 * np.array([record.metrics[AP] for record in records])
-        mean, deviation = aps.mean(0), aps.std(0, ddof=1)
+        mean, std = aps.mean(0), aps.std(0, ddof=1)
         epochs = np.arange(1, len(mean) + 1)
         axes.plot(epochs, mean, marker='o', label=label)
-        axes.fill_between(epochs, mean - deviation, mean + deviation, alpha=0.2)
+        axes.fill_between(epochs, mean - std, mean + std, alpha=0.2)
     axes.set(title=title, xlabel='epoch', ylabel='validation box AP (%)', ylim=(0, None))
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.3)
@@ -107,7 +108,9 @@ def draw_ratios(records: Sequence[Record], parts: Sequence[str], file: Path) -> 
 
 def _one_plot(height: float = 4) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(6, height), layout='constrained')
-    return figure, figure.subplots()
+    axes = figure.subplots()
+    axes.set_prop_cycle(LINE_STYLES)
+    return figure, axes
 
 
 def _draw_bars(axes: Axes, records: Sequence[Record], part: str, kind: str) -> None:

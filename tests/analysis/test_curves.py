@@ -9,8 +9,8 @@ from matplotlib.image import imread
 
 from sn_openmmlab.analysis.curves import draw_curves, read_curves
 
-# The color that matplotlib gives the first line of a plot, #1f77b4.
-FIRST_COLOR = np.array([0x1F, 0x77, 0xB4]) / 255
+# The colour of the first line, #0072b2.
+FIRST_COLOR = np.array([0x00, 0x72, 0xB2]) / 255
 
 DETECTION = """
 {"lr": 0.01, "data_time": 0.1, "loss": 1.5, "loss_cls": 1.0, "acc": 50.0, "epoch": 1, "step": 20}
@@ -77,7 +77,7 @@ def test_picture_has_its_size_and_both_plots(tmp_path: Path) -> None:
         assert lines.sum() > 300
 
 
-def test_not_measured_is_not_drawn(tmp_path: Path) -> None:
+def test_negative_metric_is_not_drawn(tmp_path: Path) -> None:
     losses, metrics = read_curves([written(DETECTION, tmp_path)])
     draw_curves(losses, metrics, tmp_path / 'with.png')
     del metrics['coco/bbox_mAP_s']

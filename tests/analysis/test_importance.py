@@ -13,7 +13,7 @@ from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 
 def network() -> nn.Module:
-    """Two SN layers with λ and λ′ that are logarithms, so that the ratios are plain fractions."""
+    """Return two SN layers whose λ and λ′ are logarithms, so that the ratios are fractions."""
     stem = SwitchNorm(4)
     head = SwitchNorm(4, scopes=('bn', 'gn'), num_groups=2)
     controls = {

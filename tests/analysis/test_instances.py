@@ -11,7 +11,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from mmengine.structures import InstanceData
 
-from sn_openmmlab.analysis.instances import COLORS, draw_instances
+from sn_openmmlab.analysis.colors import BOXES
+from sn_openmmlab.analysis.instances import draw_instances
 
 CLASSES = tuple('abcdefgh')
 
@@ -37,7 +38,7 @@ def test_boxes_have_the_colors_of_their_classes(axes: Axes) -> None:
         [50, 30, 90, 80],
     ]
     colors = [to_hex(patch.get_edgecolor()) for patch in axes.patches]
-    assert colors == [COLORS[1], COLORS[7 % 6]]
+    assert colors == [BOXES[1], BOXES[7 % 6]]
 
 
 def test_labels_say_the_class_and_the_score_of_a_detection(axes: Axes) -> None:
@@ -45,6 +46,11 @@ def test_labels_say_the_class_and_the_score_of_a_detection(axes: Axes) -> None:
     draw_instances(axes, instances(box, [2]), CLASSES)
     draw_instances(axes, instances(box, [2], scores=torch.tensor([0.876])), CLASSES)
     assert [text.get_text() for text in axes.texts] == ['c', 'c: 0.88']
+
+
+def test_label_without_a_name_says_its_number(axes: Axes) -> None:
+    draw_instances(axes, instances([[10, 20, 40, 60]], [7]), ())
+    assert [text.get_text() for text in axes.texts] == ['class 7']
 
 
 @pytest.mark.parametrize('place', [(0, 0), (95, 0), (0, 60), (95, 60), (40, 30)])

@@ -10,7 +10,7 @@ import torch
 from matplotlib.image import imread
 from mmengine.structures import BaseDataElement, InstanceData
 
-from sn_openmmlab.analysis.instances import COLORS
+from sn_openmmlab.analysis.colors import BOXES
 from sn_openmmlab.analysis.predictions import draw_prediction_grid
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
@@ -88,8 +88,8 @@ def test_detections_below_the_score_are_left_out(tmp_path: Path) -> None:
     runner = fake_runner(1, Visualizer(), tmp_path, pred_instances=detected)
     draw_prediction_grid(runner, tmp_path / 'grid.png', score=0.25)
     drawn = imread(tmp_path / 'grid.png')
-    assert share(drawn, rgb(COLORS[0])) > 0
-    assert share(drawn, rgb(COLORS[1])) == 0
+    assert share(drawn, rgb(BOXES[0])) > 0
+    assert share(drawn, rgb(BOXES[1])) == 0
 
 
 @pytest.mark.parametrize(

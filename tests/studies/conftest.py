@@ -30,7 +30,7 @@ LAYERS = {
 
 
 class FourLayers(nn.Module):
-    """As many norms as LAYERS names."""
+    """A model with the norms that LAYERS names."""
 
     def __init__(self, norm: str) -> None:
         super().__init__()

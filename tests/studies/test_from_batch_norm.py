@@ -16,7 +16,7 @@ from studies.experiments.plan import Run
 def run_from_batch_norm(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[], None]]:
-    """A function that runs the tool from the top of the clone."""
+    """A function that runs the command from the root of the repository."""
     monkeypatch.chdir(repo)
     arguments = ('--out', tmp_path / 'out', '--work-dir', tmp_path / 'work')
     monkeypatch.setattr(sys, 'argv', ['from_batch_norm.py', *map(str, arguments)])

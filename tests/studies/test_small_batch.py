@@ -21,7 +21,7 @@ def run_small_batch(
     finish: Callable,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., None]:
-    """A function that runs the tool, planned for runs that lie finished in ``tmp_path/work``."""
+    """A function that runs the command, whose runs are finished in `tmp_path/work`."""
     cases = [('bn', 2), ('sn', 2), ('sn', 1)]
     runs = [make_run(norm, batch, seed) for norm, batch in cases for seed in (0, 1)]
     for run in runs:

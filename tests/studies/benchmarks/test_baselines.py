@@ -11,7 +11,7 @@ from studies.benchmarks.baselines import (
 )
 
 
-def test_the_chain_is_the_layer_with_the_correction_of_the_authors_code():
+def test_plain_baseline_equals_the_layer_with_correction_1():
     torch.manual_seed(0)
     chain = ChainSwitchNorm(6, correction=1, dtype=torch.float64)
     layer = SwitchNorm(6, correction=1, dtype=torch.float64)
@@ -27,7 +27,7 @@ def test_the_chain_is_the_layer_with_the_correction_of_the_authors_code():
     torch.testing.assert_close(chain.running_var, layer.running_var)
 
 
-def test_the_runs_give_torchs_values_and_gradients():
+def test_timed_functions_compute_the_values_and_gradients_of_torch():
     torch.manual_seed(0)
     x, dy = torch.randn(2, 2, 32, 4, 4)
     layers = compared_layers(32, x)

@@ -1,4 +1,4 @@
-"""Processes that take turns, and the one that takes training steps."""
+"""Processes take turns, and one of them takes training steps."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def test_processes_take_turns_and_their_first_step_does_not_count(environments, 
     assert notes[2:] == ('a' * STEPS_PER_TURN + 'b' * STEPS_PER_TURN) * 4
 
 
-def test_after_the_time_no_round_starts_but_the_first(environments):
+def test_only_the_first_round_starts_after_the_time_limit(environments):
     times = _time(environments, rounds=50, seconds=0)
     assert {len(t) for place in times.values() for t in place.values()} == {STEPS_PER_TURN}
 

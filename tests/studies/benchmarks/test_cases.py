@@ -1,4 +1,4 @@
-"""What is measured, on small inputs: the records of a case, errors, bandwidth, growth, a step."""
+"""The measurements, on small inputs: the records of a case, errors, bandwidth, growth, a step."""
 
 import pytest
 import torch
@@ -64,7 +64,7 @@ def test_the_backends_are_within_the_bounds_of_the_gpu_check(backend):
         assert max(record['errors'].values()) <= record['bound']
 
 
-def test_what_is_not_a_number_is_an_infinite_error():
+def test_nan_is_an_infinite_error():
     wrong = torch.full((2,), float('nan'))
 
     assert correctness._relative_error(wrong, torch.ones(2)) == float('inf')

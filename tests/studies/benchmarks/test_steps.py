@@ -17,7 +17,7 @@ def steps_module():
     DefaultScope._instance_dict.clear()
 
 
-def test_a_norm_stands_wherever_sn_stood(steps_module):
+def test_norm_replaces_every_sn(steps_module):
     norm = {'type': 'GN', 'num_groups': 32}
     config = {'a': {'type': 'SN'}, 'b': [{'norm_cfg': {'type': 'SN'}}, 3], 'c': {'type': 'BN'}}
 

@@ -1,4 +1,4 @@
-"""Turns and peaks: who is called how often, and how much memory a known call holds."""
+"""Functions take turns, and the peak memory of a known call is measured."""
 
 import torch
 
@@ -19,7 +19,7 @@ def test_the_functions_take_turns():
     assert set(times) == {'a', 'b'} and all(time >= 0 for time in times.values())
 
 
-def test_the_peak_is_what_is_held_at_one_time():
+def test_peak_is_the_most_memory_held_at_a_time():
     size = 4 * 10**6
 
     def run():

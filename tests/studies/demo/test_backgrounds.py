@@ -29,7 +29,7 @@ def test_photographs_are_rgb_as_scikit_image_reads_them(photographs):
 
 
 @pytest.mark.parametrize('size', [(256, 192), (128, 400), (700, 128)])
-def test_a_background_fills_the_asked_size(photographs, size):
+def test_background_has_the_requested_size(photographs, size):
     image = random_background(np.random.default_rng(1), photographs, *size)
     assert image.shape == (size[1], size[0], 3)
     assert image.dtype == np.float32

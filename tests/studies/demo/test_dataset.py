@@ -33,7 +33,7 @@ def test_an_empty_folder_is_filled(tmp_path):
     assert (tmp_path / 'demo' / 'images' / 'val' / '000000.png').is_file()
 
 
-def test_the_asked_size_is_made(tmp_path):
+def test_scene_has_the_requested_size(tmp_path):
     root = make_demo_data(tmp_path / 'new' / 'demo', SMALL).root
     assert Image.open(root / 'images' / 'train' / '000001.png').size == (160, 128)
 
@@ -61,7 +61,7 @@ def test_another_format_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize('content', ['', '[]', '{}', '{"format_version": 1}'])
-def test_a_folder_of_something_else_is_refused(tmp_path, content):
+def test_folder_with_other_content_is_refused(tmp_path, content):
     (tmp_path / 'demo.json').write_text(content)
     with pytest.raises(ValueError, match='is not demo data: name another folder'):
         make_demo_data(tmp_path, SMALL)
@@ -77,7 +77,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 @pytest.mark.parametrize('error', [OSError('disk full'), KeyboardInterrupt('stopped')])
-def test_a_run_that_stops_half_way_leaves_nothing(tmp_path, monkeypatch, error):
+def test_interrupted_run_leaves_nothing(tmp_path, monkeypatch, error):
     encode, calls = cv2.imencode, []
 
     def stop_at_third(*args):

@@ -64,7 +64,7 @@ def test_sizes_spread_over_the_promised_range(scenes):
     assert 35 < np.median(heights) < 55
 
 
-def test_ink_differs_clearly_from_what_is_around_it(scenes):
+def test_ink_differs_clearly_from_its_surroundings(scenes):
     contrasts = []
     for scene in scenes:
         grey = scene.image.mean(axis=2)

@@ -1,4 +1,4 @@
-"""What is written holds together, as pycocotools and Pillow read it."""
+"""The written files agree with each other, as pycocotools and Pillow read them."""
 
 import json
 

@@ -57,7 +57,7 @@ def test_another_norm_is_refused() -> None:
         EfficientNetLite('frozen BN')
 
 
-def test_weights_know_what_photographs_show(photographs: Path) -> None:
+def test_weights_classify_photographs(photographs: Path) -> None:
     network = pretrained_network().eval()
     with torch.no_grad():
         classes = network(read_images(photographs)).argmax(1).tolist()
@@ -101,7 +101,7 @@ def test_sn_starts_from_batch_norm(photographs: Path) -> None:
     assert gaps[0] < 0.7 * gaps[1]
 
 
-def test_images_are_read_as_the_network_takes_them(tmp_path: Path) -> None:
+def test_images_are_read_as_input_of_the_network(tmp_path: Path) -> None:
     # OpenCV writes blue, green, red.
     cv2.imwrite(str(tmp_path / 'a.png'), np.full((9, 7, 3), (255, 127, 0), np.uint8))
     images = read_images(tmp_path)

@@ -1,4 +1,4 @@
-"""A finished run is told from an unfinished one, and from one of other settings."""
+"""Finished runs, unfinished runs and runs with other settings are told apart."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,10 +8,10 @@ import pytest
 from mmengine.config import Config
 
 from sn_openmmlab.errors import UsageError
-from studies.experiments.folders import is_finished, make_folder
+from studies.experiments.folders import is_finished
 
 
-def test_only_with_its_mark_a_run_is_finished(
+def test_run_is_finished_once_it_is_marked(
     make_run: Callable, finish: Callable, tmp_path: Path
 ) -> None:
     run = make_run()
@@ -64,18 +64,3 @@ def test_run_of_another_config_is_refused(
     finish(run, tmp_path)
     with pytest.raises(UsageError, match=r'there is no config file .*other\.py'):
         is_finished(replace(run, config='configs/other.py'), tmp_path)
-
-
-def test_folder_is_made_with_its_parents_and_may_be_there(tmp_path: Path) -> None:
-    (tmp_path / 'a').mkdir()
-    make_folder(tmp_path / 'a' / 'b' / 'c')
-    make_folder(tmp_path / 'a')
-    assert list(tmp_path.rglob('*')) == [tmp_path / 'a', tmp_path / 'a/b', tmp_path / 'a/b/c']
-
-
-@pytest.mark.parametrize('place', ['file', 'file/below'])
-def test_file_in_the_place_of_a_folder_is_said_and_kept(place: str, tmp_path: Path) -> None:
-    (tmp_path / 'file').write_text('kept')
-    with pytest.raises(UsageError, match=f'{place} cannot be written to'):
-        make_folder(tmp_path / place)
-    assert (tmp_path / 'file').read_text() == 'kept'

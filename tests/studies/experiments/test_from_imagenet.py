@@ -44,7 +44,7 @@ def test_runs_differ_in_the_backbone_alone(configs: dict[str, Config]) -> None:
         assert all(settings == rest[0] for settings in rest)
 
 
-def test_what_differs(configs: dict[str, Config]) -> None:
+def test_each_start_changes_the_backbone(configs: dict[str, Config]) -> None:
     def backbone(start: str) -> dict:
         return configs[f'raccoon-{start}_b2_s1'].model.backbone
 
@@ -58,7 +58,7 @@ def test_what_differs(configs: dict[str, Config]) -> None:
     assert (fitted.start.batch_ratio, fitted.fit_to) == (0.9, 'data/raccoon/images')
 
 
-def test_both_see_their_photographs_at_two_images(configs: dict[str, Config]) -> None:
+def test_both_data_sets_are_trained_on_at_two_images(configs: dict[str, Config]) -> None:
     for data, classes in (('raccoon', 1), ('bccd', 3)):
         config = configs[f'{data}-bn_b2_s2' if data == 'raccoon' else 'bccd-frozen-bn_b2_s2']
         assert config.train_dataloader.batch_size == 2
@@ -98,7 +98,7 @@ def records() -> list[Record]:
 def test_tables_show_ap_of_each_start_and_ratios_of_sn(records: list[Record]) -> None:
     machine = {'device': 'a processor', 'threads': 1, 'torch': '2.13.0'}
     page = from_imagenet.all_tables(records, machine)
-    # Mean and deviation of 50 and 75, by hand; AP50 and AP75 lie 12.5 and 25 above.
+    # Mean and standard deviation of 50 and 75; AP50 and AP75 are 12.5 and 25 higher.
     row = '62.5 ± 17.7 | 75.0 ± 17.7 | 87.5 ± 17.7 | 50.0, 75.0 |'
     assert page.count(f'| frozen BN | {row}') == 2
     assert page.count(f'| SN, `bn` at 0.99 | {row}') == 2

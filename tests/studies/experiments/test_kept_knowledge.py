@@ -1,4 +1,4 @@
-"""What a conversion keeps, on a network whose answers are known."""
+"""The measure of kept predictions, on a network with known predictions."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[Kept]:
     return measure_kept(Path())
 
 
-def test_all_is_kept_at_one_and_less_further_off(kept: list[Kept]) -> None:
+def test_predictions_are_kept_at_ratio_one_and_less_below(kept: list[Kept]) -> None:
     plain = [k for k in kept if not k.start.fitted and k.start.mean == k.start.var][:8]
     assert plain[0].start.mean == (0, 0, 1)
     assert plain[0].agreement == 1
@@ -59,7 +59,7 @@ def test_a_tenth_goes_to_each_scope_and_statistic_alone() -> None:
     assert all(sum(ratios) == pytest.approx(1) for pair in plain for ratios in pair)
 
 
-def test_table() -> None:
+def test_table_has_a_row_per_start() -> None:
     found = [Kept(Start((0.25, 0.25, 0.5), (0.0, 0.0, 1.0), fitted=True), 0.75, 1.25)]
     assert kept_table(found).splitlines()[-1] == (
         '| 0.25, 0.25, 0.5 | 0, 0, 1 | yes | 75.0 | 1.250 |'

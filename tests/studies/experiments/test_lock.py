@@ -1,4 +1,4 @@
-"""A locked folder is refused to a second user, and free again afterwards."""
+"""A locked folder is refused to others, and free again afterwards."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-def test_lock_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_lock_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / 'lock').mkdir()
     with pytest.raises(UsageError, match=r'cannot be locked: .*directory'), locked(tmp_path):
         pass

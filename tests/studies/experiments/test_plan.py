@@ -28,7 +28,7 @@ def test_three_seeds_of_five_cases() -> None:
     assert len(names) == 15
 
 
-def test_all_see_as_many_images_at_a_rate_linear_in_the_batch(configs: list) -> None:
+def test_learning_rate_is_linear_in_the_batch_over_equally_many_images(configs: list) -> None:
     for run, config in configs:
         batch = config.train_dataloader.batch_size
         assert batch == run.batch

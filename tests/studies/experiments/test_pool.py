@@ -50,7 +50,7 @@ def script(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def lonely_script(tmp_path: Path) -> Path:
-    """The stand-in that waits for no other."""
+    """A stand-in for tools/train.py that does not wait for others."""
     file = tmp_path / 'lonely_train.py'
     file.write_text(STAND_IN.replace('MEET', 'False'))
     return file
@@ -60,7 +60,7 @@ def seen(run: Run, work_dir: Path) -> dict:
     return json.loads((work_dir / run.name / 'seen.json').read_text())
 
 
-def test_as_many_at_a_time_as_asked_for(make_run: Callable, script: Path, tmp_path: Path) -> None:
+def test_requested_number_runs_at_a_time(make_run: Callable, script: Path, tmp_path: Path) -> None:
     runs = [make_run(seed=seed) for seed in range(3)]
     work_dir = tmp_path / 'work'
     train_missing(runs, script, work_dir, jobs=2)
@@ -86,7 +86,7 @@ def test_one_after_the_other_in_their_order(
     assert times == sorted(times)
 
 
-def test_finished_run_is_kept_and_unfinished_one_begins_anew(
+def test_finished_run_is_kept_and_unfinished_one_restarts(
     make_run: Callable,
     finish: Callable,
     lonely_script: Path,
@@ -147,7 +147,7 @@ def test_file_in_the_place_of_a_folder_stops_before_any_training(
     assert not (tmp_path / 'work' / 'sn_b2_s0').exists()
 
 
-def test_folder_in_the_place_of_a_log_is_said(
+def test_folder_in_the_place_of_a_log_is_reported(
     make_run: Callable, lonely_script: Path, tmp_path: Path
 ) -> None:
     (tmp_path / 'sn_b2_s0.log').mkdir()
@@ -168,7 +168,7 @@ else:
 """
 
 
-def test_folder_is_kept_from_another_tool_while_a_training_lives(
+def test_folder_stays_locked_while_a_training_lives(
     make_run: Callable, lonely_script: Path, tmp_path: Path
 ) -> None:
     script, first, second = tmp_path / 'leaving.py', make_run(seed=0), make_run(seed=1)

@@ -53,7 +53,7 @@ def test_model_of_another_norm_has_no_ratios(
     assert records.read_record(run, tmp_path) == Record('bn', 2, 0, METRICS, {})
 
 
-def test_heads_other_than_of_rois_are_parts_too() -> None:
+def test_heads_outside_roi_head_are_parts_too() -> None:
     layers = [
         LayerRatios('roi_head.shared_head.layer4.0.sn1', ('in', 'bn'), (0.25, 0.75), (1.0, 0.0)),
         LayerRatios('bbox_head.cls_convs.0.sn', ('in', 'bn'), (0.5, 0.5), (0.0, 1.0)),
@@ -66,7 +66,7 @@ def test_heads_other_than_of_rois_are_parts_too() -> None:
 
 
 @pytest.mark.parametrize('lost', ['20260101_000000/vis_data/scalars.json', 'epoch_2.pth'])
-def test_what_a_folder_lacks_is_said(
+def test_missing_file_of_a_folder_is_reported(
     lost: str, make_run: Callable, finish: Callable, tmp_path: Path
 ) -> None:
     run = make_run()

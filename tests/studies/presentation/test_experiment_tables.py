@@ -26,13 +26,15 @@ def row(record: Record) -> tuple[str, str]:
     ('values', 'scale', 'digits', 'expected'),
     [
         ([1, 2, 3], 1, 1, '2.0 ± 1.0'),
-        # The squares of the deviations add up to 32 over 7.
+        # The variance is 32 / 7.
         ([2, 4, 4, 4, 5, 5, 7, 9], 1, 3, '5.000 ± 2.138'),
         ([0.25, 0.25], 100, 1, '25.0 ± 0.0'),
         ([0.3, 0.5], 100, 2, '40.00 ± 14.14'),
     ],
 )
-def test_mean_and_sample_deviation(values: list, scale: float, digits: int, expected: str) -> None:
+def test_mean_and_standard_deviation(
+    values: list, scale: float, digits: int, expected: str
+) -> None:
     assert experiment_tables.spread(values, scale, digits) == expected
 
 
@@ -66,7 +68,7 @@ def test_ratios_by_part_and_batch(make_record: Callable) -> None:
     rows = experiment_tables.ratio_table(records).split('\n')
     assert rows[0] == '| part | batch | w in | w ln | w bn | w′ in | w′ ln | w′ bn |'
     same = ' | '.join(['0.333 ± 0.000'] * 3)
-    # The deviation of two numbers that lie 0.2 apart is 0.2 / √2.
+    # The sample standard deviation of two numbers 0.2 apart is 0.2 / √2.
     assert rows[2:4] == [
         f'| backbone | 1 | 0.400 ± 0.141 | 0.300 ± 0.000 | 0.300 ± 0.141 | {same} |',
         f'| backbone | 4 | 0.500 ± 0.000 | 0.300 ± 0.000 | 0.200 ± 0.000 | {same} |',

@@ -11,14 +11,14 @@ from matplotlib.image import imread
 from sn_openmmlab.analysis.ratio_chart import COLORS
 from studies.presentation.figures import draw_ap, draw_final_ap, draw_growth, draw_ratios
 
-FIRST, SECOND = '#1f77b4', '#ff7f0e'
+FIRST, SECOND = '#0072b2', '#e69f00'
 
 
 def same_color(picture: np.ndarray, color: str) -> np.ndarray:
     return (np.abs(picture[..., :3] - to_rgb(color)) < 0.01).all(-1)
 
 
-def test_line_of_the_mean_and_band_of_the_deviation(make_record: Callable, tmp_path: Path) -> None:
+def test_line_of_the_mean_and_its_band(make_record: Callable, tmp_path: Path) -> None:
     groups = {
         'low': [make_record('bn', 2, seed, (0.1, ap)) for seed, ap in enumerate((0.1, 0.2, 0.3))],
         'high': [make_record('gn', 2, seed, (0.1, 0.4)) for seed in range(3)],
@@ -35,8 +35,8 @@ def test_line_of_the_mean_and_band_of_the_deviation(make_record: Callable, tmp_p
     )
     axis = np.flatnonzero((picture[:, right + 5, :3] < 0.1).all(-1)).max()
     assert (axis - low) / (axis - high) == pytest.approx(20 / 40, abs=0.03)
-    # The band of the first line spans two deviations, 20 of AP, as far as from the axis to its
-    # mean; that of the second spans nothing. A fifth of the colour lies over white.
+    # The band of the first line spans two standard deviations, 20 of AP, as far as from the axis
+    # to its mean. The second line has no band. The opacity of a band is a fifth.
     tint = 0.2 * np.array(to_rgb(FIRST)) + 0.8
     band = (np.abs(picture[..., :3] - tint) < 0.02).all(-1)
     column = np.flatnonzero(band[:, right - 10])
@@ -49,7 +49,7 @@ def test_bars_rise_and_fall_from_the_equal_ratios(make_record: Callable, tmp_pat
     records = [make_record('sn', 2, seed, (0.5,), (0.5, 0.3, 0.2)) for seed in range(2)]
     draw_ratios(records, ['backbone'], tmp_path / 'ratios.png')
     picture = imread(tmp_path / 'ratios.png')
-    # Below the legend, where the bars are; those of the variances have no height.
+    # The bars are below the legend. The bars of the variances have no height.
     bars = {scope: same_color(picture, COLORS[scope]) for scope in ('in', 'ln', 'bn')}
     spans = {}
     for scope, colored in bars.items():
@@ -92,7 +92,7 @@ def test_points_lie_at_their_ap(make_record: Callable, tmp_path: Path) -> None:
     draw_final_ap(groups, tmp_path / 'points.png')
     picture = imread(tmp_path / 'points.png')[..., :3]
     places = {}
-    for color in ('#1f77b4', '#ff7f0e'):
+    for color in (FIRST, SECOND):
         rows, columns = np.nonzero((np.abs(picture - to_rgb(color)) < 0.05).all(-1))
         places[color] = rows.mean(), columns.mean()
     (top, near), (bottom, far) = places.values()

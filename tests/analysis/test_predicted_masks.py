@@ -54,7 +54,7 @@ def coco(tmp_path: Path) -> Path:
 
 
 def predict_triangles(count: int) -> InstanceData:
-    """So many predictions of the same triangle."""
+    """Return `count` predictions of the same triangle."""
     mask = cv2.fillPoly(
         np.zeros((HEIGHT, WIDTH), np.uint8), [np.array(PREDICTED).reshape(-1, 2)], 1
     )
@@ -68,7 +68,7 @@ def predict_triangles(count: int) -> InstanceData:
 
 @pytest.fixture
 def runner(coco: Path, repo: Path) -> Iterator[SimpleNamespace]:
-    """As much of a runner of the demo's Mask R-CNN as a report touches."""
+    """The part of a runner of the demo's Mask R-CNN that a report uses."""
     with DefaultScope.overwrite_default_scope('mmdet'):
         config = Config.fromfile(repo / 'configs/demo/mask-rcnn_r18_fpn_sn-all_digits.py')
         config.val_dataloader.dataset.update(
@@ -112,12 +112,12 @@ def _crop(pane: np.ndarray) -> np.ndarray:
 
 
 def is_blue(colors: np.ndarray) -> np.ndarray:
-    """Whether colors in [0, 1] are the image's."""
+    """Return where colours in [0, 1] are the image's."""
     return (np.abs(colors - (0, 0, 1)) < 0.02).all(-1)
 
 
 def at(half: np.ndarray, place: tuple[int, int]) -> np.ndarray:
-    """The color of a half of the picture at a place in the image."""
+    """Return the colour of a pane at a place in the image."""
     height, width, _ = half.shape
     return half[round(place[1] * height / HEIGHT), round(place[0] * width / WIDTH)]
 

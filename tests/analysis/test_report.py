@@ -1,4 +1,4 @@
-"""The report of a run is complete or not there, and the newest run is found."""
+"""The report of a run is complete or missing."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from sn_openmmlab.analysis import report
-from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 SCALARS = """
@@ -21,7 +20,7 @@ RUN = '20260101_000000'
 
 
 class FakeRunner:
-    """As much of a runner as a report touches."""
+    """The part of a runner that a report uses."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -127,35 +126,3 @@ def test_failure_leaves_the_old_report_or_none(
     assert {path.name for path in work_dir.iterdir()} == before
     if old:
         assert [file.read_text() for file in (work_dir / 'report').iterdir()] == ['old']
-
-
-def test_runs_are_those_that_logged_the_newest_last(work_dir: Path) -> None:
-    later = work_dir / '20260102_000000/vis_data'
-    later.mkdir(parents=True)
-    assert report.find_runs(work_dir) == [work_dir / RUN], 'a test logs no scalars'
-    (later / 'scalars.json').touch()
-    assert report.find_runs(work_dir) == [work_dir / RUN, later.parent]
-
-
-@pytest.mark.parametrize('folder', ['absent', 'empty'])
-def test_missing_run_is_one_sentence(folder: str, tmp_path: Path) -> None:
-    (tmp_path / 'empty').mkdir()
-    with pytest.raises(UsageError, match=f'{folder} holds no finished training'):
-        report.find_runs(tmp_path / folder)
-    with pytest.raises(UsageError, match=f'{folder} holds no checkpoint'):
-        report.newest_checkpoint(tmp_path / folder)
-
-
-def test_newest_checkpoint_is_found_where_the_folder_has_moved(
-    work_dir: Path, tmp_path: Path
-) -> None:
-    assert report.newest_checkpoint(work_dir) == work_dir / 'epoch_2.pth'
-    moved = work_dir.rename(tmp_path / 'moved')
-    assert report.newest_checkpoint(moved) == moved / 'epoch_2.pth'
-
-
-@pytest.mark.parametrize('content', ['', 'epoch_3.pth', '/elsewhere/epoch_3.pth'])
-def test_checkpoint_that_was_deleted_is_one_sentence(content: str, work_dir: Path) -> None:
-    (work_dir / 'last_checkpoint').write_text(content)
-    with pytest.raises(UsageError, match='holds no checkpoint'):
-        report.newest_checkpoint(work_dir)

@@ -42,7 +42,7 @@ def _detector() -> nn.Module:
     )
 
 
-def test_sentence_counts_ours_by_part_and_others_by_kind() -> None:
+def test_sentence_counts_sn_by_part_and_others_by_kind() -> None:
     assert describe_norms(norm_layers(_detector())) == (
         'SN in 3 layers (backbone 2, mask_head 1), SyncSN in 1 layer (neck 1); '
         'other norms in 1: BN 1, as roi_head.bbox_head.norm.'
