@@ -75,10 +75,10 @@ format: env ## fix code style and format
 	$(PY) -m ruff format .
 
 docs: env ## build the site in site/; a broken link or reference is an error
-	$(PY) -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 docs-serve: env ## show the site on this machine, rebuilt when a page changes
-	$(PY) -m mkdocs serve
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs serve
 
 dist: env ## build the sdist and the wheel in dist/
 	$(PY) -m build --no-isolation
