@@ -36,6 +36,7 @@ CAUSES = {
         "the CUDA compiler (nvcc) is missing: install the CUDA toolkit of PyTorch's version, or "
         'build for the CPU only with CUDA_VISIBLE_DEVICES= in front'
     ),
+    'ninja: build stopped': "mmcv did not compile: search setup.log for 'error:'",
     '(?:ImportError|ModuleNotFoundError): .*mmcv[./]_ext': (
         "pip's cache has an mmcv for another PyTorch: run python3 -m pip cache remove '*mmcv*', "
         'remove the environment and run this again'

@@ -197,6 +197,7 @@ def test_missing_compiler_is_told_before_the_compile(
         ),
         ('OSError: CUDA_HOME environment variable is not set.', 'nvcc'),
         (BAD_MMCV, 'pip cache remove'),
+        ('x.cpp:3: error: no such member\nninja: build stopped.', "'error:'"),
         ("ModuleNotFoundError: No module named 'mmcv._ext'", 'pip cache remove'),
         ('copying mmcv/utils/ext_loader.py\nadding mmcv/_ext.so', 'the general sentence'),
         (NO_NETWORK, 'check the network'),
