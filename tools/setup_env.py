@@ -36,7 +36,8 @@ CAUSES = {
         "the CUDA compiler (nvcc) is missing: install the CUDA toolkit of PyTorch's version, or "
         'build for the CPU only with CUDA_VISIBLE_DEVICES= in front'
     ),
-    'mmcv[./]_ext|ext_loader': (
+    'ninja: build stopped': "mmcv did not compile: search setup.log for 'error:'",
+    '(?:ImportError|ModuleNotFoundError): .*mmcv[./]_ext': (
         "pip's cache has an mmcv for another PyTorch: run python3 -m pip cache remove '*mmcv*', "
         'remove the environment and run this again'
     ),
@@ -134,7 +135,7 @@ class Progress:
         step = re.match(r'\s*\[(\d+)/(\d+)\] ', line)
         if file:
             say(f'   downloading {file[1]}')
-        elif re.match(rf'\s*Building wheel for {self.mmcv} ', line) and self.started is None:
+        elif re.search(rf'Building wheel for {self.mmcv} ', line) and self.started is None:
             require_compiler()
             self.started = self.clock()
             minutes = math.ceil(self.minutes / jobs())
@@ -144,7 +145,7 @@ class Progress:
             if done % 5 == 0 or done == total:
                 passed = duration(self.clock() - self.started)
                 say(f'   mmcv: {done} of {total} files compiled in {passed}')
-        elif re.match(rf'\s*Created wheel for {self.mmcv}:', line):
+        elif re.search(rf'Created wheel for {self.mmcv}:', line):
             self.started = None
 
 

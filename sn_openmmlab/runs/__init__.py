@@ -1,1 +1,1 @@
-"""Runs of the toolboxes: a config file and a command line's wishes become an mmengine runner."""
+"""From a config file and a command line to an mmengine runner."""

@@ -23,7 +23,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 
 def read(file: Path, split: str, made: object) -> list[dict]:
-    """Return the items of a split of the made data, as a config reads them."""
+    """Return the items of a split of the demo data, as a config reads them."""
     config = Config.fromfile(file)
     if config.default_scope == 'mmdet':
         from mmdet.registry import DATASETS

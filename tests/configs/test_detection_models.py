@@ -87,7 +87,11 @@ class Shipped:
         # With the usual threshold, a model that has learned nothing may find nothing.
         test = settings.test_cfg.get('rcnn', settings.test_cfg)
         test.score_thr = 0.0
-        # Few regions and masks, for speed.
+        # Narrow box heads, few regions and masks, for speed.
+        heads = settings.get('roi_head', {}).get('bbox_head', [])
+        for head in heads if isinstance(heads, list) else [heads]:
+            if 'fc_out_channels' in head:
+                head.fc_out_channels = 32
         test.max_per_img = 8
         if 'rpn' in settings.test_cfg:
             settings.test_cfg.rpn.max_per_img = 16

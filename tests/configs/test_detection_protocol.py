@@ -246,7 +246,7 @@ def test_optimizer_is_the_papers_and_ends_with_the_schedule(shipped: tuple[Path,
 
 
 def heads(model: Any) -> Iterator[dict]:
-    """Return the configs of all heads that tell classes apart."""
+    """Return the configs of all heads that classify."""
     if isinstance(model, dict):
         if 'num_classes' in model:
             yield model
@@ -283,7 +283,7 @@ def test_metrics_are_of_the_data_that_is_loaded(shipped: tuple[Path, Config]) ->
 
 
 def without_norms(value: object) -> object:
-    """Return a config without what chooses the norm."""
+    """Return a config without the settings of the norm."""
     if isinstance(value, dict):
         return {key: without_norms(item) for key, item in value.items() if key != 'norm_cfg'}
     if isinstance(value, list | tuple):

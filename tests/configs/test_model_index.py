@@ -72,7 +72,7 @@ def models(index: ModelIndex) -> dict[str, Model]:
 
 @pytest.fixture(scope='module')
 def rows() -> dict[str, dict[str, str]]:
-    """Return the rows of the pages of the families: name of the config -> heading -> cell."""
+    """Return the table rows of the READMEs: name of the config -> heading -> cell."""
     found = {}
     for metafile in METAFILES:
         lines = metafile.with_name('README.md').read_text().splitlines()

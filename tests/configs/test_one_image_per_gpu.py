@@ -43,7 +43,7 @@ def build() -> Iterator[Callable[[str], tuple[nn.Module, Config]]]:
 
 
 def one_image() -> dict:
-    """Return a picture whose left half is one class and whose right half is another."""
+    """Return an image with one class in its left half and another in its right half."""
     picture = torch.randint(0, 80, (3, SIDE, SIDE), generator=torch.Generator().manual_seed(0))
     labels = torch.zeros(1, SIDE, SIDE, dtype=torch.long)
     picture[..., SIDE // 2 :] += 150

@@ -88,7 +88,7 @@ def shipped(request: pytest.FixtureRequest) -> Iterator[Shipped]:
 
 @pytest.fixture(scope='module')
 def picture(tmp_path_factory: pytest.TempPathFactory) -> dict:
-    """Return a random picture in a file and its random labels, as a data set names them."""
+    """Return the paths of a random image and its random label map, as a dataset lists them."""
     folder = tmp_path_factory.mktemp('picture')
     rng = np.random.default_rng(0)
     cv2.imwrite(str(folder / 'image.png'), rng.integers(0, 256, (*PICTURE, 3), np.uint8))
@@ -225,7 +225,7 @@ def test_one_image_is_enough(shipped: Shipped) -> None:
 
 
 def random_batch(shipped: Shipped, images: int) -> dict:
-    """Return random pictures with random labels."""
+    """Return random images with random labels."""
     generator = torch.Generator().manual_seed(0)
     size = (HEIGHT, WIDTH)
     pictures = torch.randint(0, 256, (images, 3, *size), generator=generator).to(torch.uint8)
@@ -237,7 +237,7 @@ def random_batch(shipped: Shipped, images: int) -> dict:
 
 
 def shrunken(pipeline: list[ConfigDict], factor: int) -> list[ConfigDict]:
-    """Return a pipeline with the sizes of its resizing divided, for speed; ratios stay."""
+    """Return a pipeline that resizes to smaller sizes, for speed, at the same ratios."""
     pipeline = ConfigDict(pipeline=pipeline).copy().pipeline
     steps = [step for part in pipeline for step in flat(part)]
     for step in steps:

@@ -138,7 +138,7 @@ def without_row(config: Config) -> dict:
 
 
 def loader(data: dict, split: str, pipeline: list, **settings: object) -> dict:
-    """Return what a data loader has to be."""
+    """Return the expected data loader."""
     dataset = dict(
         type=data['type'],
         data_root=data['data_root'],
@@ -301,7 +301,7 @@ def test_deeplabs_of_today_are_the_toolboxes_but_for_the_norm(file: Path) -> Non
 
 
 def plain(value: object) -> object:
-    """Return a config without what says the default, or what ADE20K's data set says itself."""
+    """Return a config without defaults and without what ADE20K's dataset class sets."""
     if isinstance(value, dict):
         defaults = dict(reduce_zero_label=True, backend_args=None, direction='horizontal')
         return {

@@ -1,4 +1,4 @@
-"""The log says which norms a run has, and what does not do what it seems to."""
+"""The log says which norms a run has, and why it has no SN."""
 
 from collections.abc import Callable
 from pathlib import Path

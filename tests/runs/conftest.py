@@ -18,7 +18,7 @@ def _norm(kind: type[nn.Module], channels: int, settings: dict) -> nn.Module:
 
 
 class Backbone(BaseModule):
-    """One norm that is named after its kind, and one that is not."""
+    """Two norms, of which one is named after its type."""
 
     def __init__(self, norm: type[nn.Module], settings: dict) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Backbone(BaseModule):
 
 
 class Head(BaseModule):
-    """A convolution with its norm, and the classes."""
+    """A convolution with its norm, and the classifier."""
 
     def __init__(self, norm: type[nn.Module], settings: dict, classes: int) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Head(BaseModule):
 
 
 class Detector(BaseModule):
-    """Both."""
+    """A backbone and a head."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ def detector() -> type[Detector]:
 
 @pytest.fixture
 def save(tmp_path: Path) -> Callable[..., str]:
-    """Return a function (module, **others) -> the file of its weights, which become its own first.
+    """Return a function (module, **others) that gives each weight a value and saves all to a file.
 
-    The file has what mmengine saves of the weights, and ``others`` beside them.
+    The file is like mmengine's, with ``others`` as further entries.
     """
 
     def write(module: nn.Module, name: str = 'weights.pth', **others: object) -> str:

@@ -30,7 +30,7 @@ def test_option_of_another_layer_is_one_sentence() -> None:
         ConvModule(2, 2, 1, act_cfg=dict(type='SN'))
 
 
-def test_fault_of_a_class_stays_what_it_is() -> None:
+def test_error_inside_a_class_passes_unchanged() -> None:
     class Broken(nn.Module):
         def __init__(self) -> None:
             super().__init__()

@@ -1,4 +1,4 @@
-"""The arguments that the tools share, and how they end."""
+"""The arguments that the tools share."""
 
 import os
 

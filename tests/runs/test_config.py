@@ -1,4 +1,4 @@
-"""Configs are read, checked and fitted to the machine; each fault is one sentence."""
+"""Configs are read and checked; each mistake is one sentence."""
 
 import sys
 from collections.abc import Callable
@@ -139,7 +139,7 @@ def test_missing_toolbox_is_named(
         read_config(file)
 
 
-def test_norm_cfg_that_cannot_be_meant_is_told_on_reading(write_config: Write) -> None:
+def test_wrong_norm_cfg_is_told_on_reading(write_config: Write) -> None:
     file = write_config("default_scope = 'mmdet'\nmodel = dict(neck=dict(norm_cfg='SN'))\n")
     with pytest.raises(UsageError, match=r"write model\.neck\.norm_cfg=dict\(type='SN'\)"):
         read_config(file)

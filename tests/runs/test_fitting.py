@@ -34,7 +34,7 @@ model = dict(
 
 @pytest.fixture(scope='module')
 def bn() -> nn.Module:
-    """Return a narrow ResNet-18 with values as after a training."""
+    """Return a narrow ResNet-18 whose norms look trained."""
     torch.manual_seed(0)
     network = pytest.importorskip('mmdet.models').ResNet(depth=18, base_channels=8)
     with torch.no_grad():
@@ -55,7 +55,7 @@ def state(bn: nn.Module) -> dict[str, Tensor]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return five images of the size that is fitted to, and a file that is none."""
+    """Return a folder with five images of the final size and another file."""
     rng = np.random.default_rng(0)
     images = tmp_path / 'images'
     images.mkdir()

@@ -35,7 +35,7 @@ def check(norm_cfg: object) -> None:
         (dict(type='SN', requires_grad='False'), 'requires_grad must be True or False'),
     ],
 )
-def test_what_cannot_be_meant_is_one_sentence(norm_cfg: object, said: str) -> None:
+def test_wrong_norm_cfg_is_one_sentence(norm_cfg: object, said: str) -> None:
     with pytest.raises(UsageError, match=said) as caught:
         check(norm_cfg)
     assert str(caught.value).startswith(PLACE)
@@ -53,7 +53,7 @@ def test_what_cannot_be_meant_is_one_sentence(norm_cfg: object, said: str) -> No
         dict(type='SyncSN', process_group=None),
     ],
 )
-def test_what_can_be_meant_passes(norm_cfg: object) -> None:
+def test_right_norm_cfg_passes(norm_cfg: object) -> None:
     check(norm_cfg)
 
 

@@ -30,7 +30,7 @@ FCN = dict(
 
 @pytest.fixture(autouse=True)
 def default_scope() -> Iterator[None]:
-    """Return names without a toolbox are MMSegmentation's, as when a run of it starts."""
+    """Set MMSegmentation as the default scope, as at the start of a run of it."""
     pytest.importorskip('mmseg')
     with DefaultScope.overwrite_default_scope('mmseg'):
         yield

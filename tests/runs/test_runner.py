@@ -1,4 +1,4 @@
-"""What the command lines' wishes change in a config and a runner."""
+"""The runner is the one that the config names, with our hook, and writes predictions."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from mmdet.evaluation import DumpDetResults
 from mmengine.config import Config
 from mmengine.evaluator import DumpResults, Evaluator
 from mmengine.hooks import Hook
-from mmengine.registry import RUNNERS
+from mmengine.registry import HOOKS, RUNNERS
 from mmengine.runner import Runner
 
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
@@ -37,7 +37,8 @@ def test_runner_is_mmengines_own_or_the_one_that_the_config_names(
     @RUNNERS.register_module(force=True)
     class RunnerOfTests:
         def __init__(self, name: str, cfg: dict) -> None:
-            self.name, self.cfg, self.hooks = name, cfg, []
+            self.name, self.cfg = name, cfg
+            self.hooks = [HOOKS.build(hook) for hook in cfg.get('custom_hooks', [])]
 
         @classmethod
         def from_cfg(cls, config: Config) -> 'RunnerOfTests':
@@ -48,7 +49,11 @@ def test_runner_is_mmengines_own_or_the_one_that_the_config_names(
 
     monkeypatch.setattr(Runner, 'from_cfg', lambda config: RunnerOfTests('mmengine', config))
     try:
-        for name, config in (('mmengine', {}), ('ours', dict(runner_type='RunnerOfTests'))):
+        for name, config in (
+            ('mmengine', {}),
+            ('mmengine', dict(custom_hooks=[dict(type='NormCheckHook')])),
+            ('ours', dict(runner_type='RunnerOfTests')),
+        ):
             built = runners.build_runner(Config(dict(a=1, **config)))
             assert (built.name, built.cfg.a) == (name, 1)
             assert [type(hook) for hook in built.hooks] == [NormCheckHook]

@@ -91,7 +91,7 @@ def fail(
 
 
 def check_sentence(stderr: str) -> str:
-    """Check that a tool printed one error sentence and nothing else, and return it."""
+    """Return the sentence of an error; check that stderr has nothing else."""
     assert stderr.startswith('error: ')
     assert stderr.find('\n') == len(stderr) - 1
     assert 'Traceback' not in stderr
@@ -100,5 +100,5 @@ def check_sentence(stderr: str) -> str:
 
 @pytest.fixture(scope='session')
 def sentence() -> Callable[[str], str]:
-    """Return the check that a tool printed one error sentence to stderr."""
+    """Return the check that stderr of a tool is one sentence; it returns the sentence."""
     return check_sentence

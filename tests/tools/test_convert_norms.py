@@ -39,7 +39,7 @@ def converted_run(
 
 
 def read_log(work_dir: Path) -> str:
-    """Return what the only run in a work folder logged."""
+    """Return the log of the only run in a work folder."""
     (log,) = work_dir.glob('*/*.log')
     return log.read_text()
 
@@ -58,7 +58,7 @@ def test_every_batch_norm_became_sn(converted_run: Path) -> None:
         assert not weights[f'{layer}.mean_weight'].equal(torch.ones(3))
 
 
-def test_what_does_not_do_what_it_seems_to_is_said(converted_run: Path) -> None:
+def test_settings_that_do_not_act_on_sn_are_warned_of(converted_run: Path) -> None:
     log = read_log(converted_run)
     assert log.count('WARNING - backbone has norm_eval=True, which acts on BatchNorm only') == 1
     assert log.count('WARNING - accumulative_counts=2 adds up the gradients of 2 batches') == 1

@@ -1,4 +1,4 @@
-"""The tools say in one sentence what a half-prepared data folder lacks, and leave nothing."""
+"""The tools say in one sentence what is missing in a data folder, and write nothing."""
 
 import shutil
 from collections.abc import Callable

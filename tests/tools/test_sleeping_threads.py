@@ -32,7 +32,7 @@ os._exit(0)
 
 @pytest.fixture
 def bare_env(tool_env: dict[str, str]) -> dict[str, str]:
-    """Return the environment of the tools of a user who has set nothing about OpenMP's threads."""
+    """Return the tools' environment without any setting of OpenMP's threads."""
     return {name: value for name, value in tool_env.items() if name not in SETTINGS}
 
 
@@ -66,7 +66,7 @@ def test_what_the_user_has_set_stays_alone(users: dict[str, str], torch_finds: C
 
 
 def _spin_counts(command: list, env: dict[str, str]) -> list[int]:
-    """Return what GNU's OpenMP says of itself, by process."""
+    """Return the settings that GNU's OpenMP displays, by process."""
     done = subprocess.run(
         [sys.executable, *command],
         env={**env, 'OMP_DISPLAY_ENV': 'VERBOSE'},

@@ -1,4 +1,4 @@
-"""tools/train.py trains, continues, runs in several processes, and says what is wrong."""
+"""tools/train.py trains, resumes, runs in several processes, and says what is wrong."""
 
 import math
 import os

@@ -110,7 +110,7 @@ def test_relative_paths_are_of_the_current_folder(
 
 @pytest.mark.parametrize('key', ['ann_file', 'seg_prefix'])
 @pytest.mark.parametrize('several', [False, True])
-def test_missing_truth_of_a_metric_is_named(key: str, several: bool, root: Path) -> None:
+def test_missing_ground_truth_of_a_metric_is_named(key: str, several: bool, root: Path) -> None:
     settings = Config(dict(val_dataloader=dict(dataset=datasets(root, 'images')[0])))
     for name in ('ann.json', 'absent'):
         metric = {'type': 'CocoMetric', key: str(root / name)}

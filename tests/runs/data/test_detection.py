@@ -1,4 +1,4 @@
-"""What a COCO data set of MMDetection lacks is told before anything is built."""
+"""What is missing in a COCO dataset of MMDetection is told before anything is built."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ class OwnDataset(CocoDataset):
 
 @pytest.fixture(autouse=True)
 def no_scope_is_left() -> Iterator[None]:
-    """Return the checks leave the default scope of the registries, which is global, as it was."""
+    """Check that the global default scope of the registries is left unchanged."""
     before = dict(DefaultScope._instance_dict)
     yield
     assert dict(DefaultScope._instance_dict) == before
@@ -44,7 +44,7 @@ def no_scope_is_left() -> Iterator[None]:
 
 @pytest.fixture
 def table() -> dict:
-    """Return an annotation file of four images, of which the last two have no box of RBC."""
+    """Return an annotation file of four images; the last two have no box of RBC."""
     return dict(
         images=[dict(id=i, file_name=name, width=64, height=48) for i, name in enumerate(IMAGES)],
         categories=[dict(id=5 + i, name=name) for i, name in enumerate(CLASSES)],

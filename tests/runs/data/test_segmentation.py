@@ -1,4 +1,4 @@
-"""What a data set of MMSegmentation lacks is told before anything is built."""
+"""What is missing in a dataset of MMSegmentation is told before anything is built."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ class OwnDataset(BaseSegDataset):
 
 @pytest.fixture(autouse=True)
 def no_scope_is_left() -> Iterator[None]:
-    """Return the checks leave the default scope of the registries, which is global, as it was."""
+    """Check that the global default scope of the registries is left unchanged."""
     before = dict(DefaultScope._instance_dict)
     yield
     assert dict(DefaultScope._instance_dict) == before
@@ -48,7 +48,7 @@ def no_scope_is_left() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def own_dataset() -> Iterator[None]:
-    """Return a registered dataset of the user."""
+    """Register a dataset of the user."""
     DATASETS.register_module(module=OwnDataset)
     yield
     DATASETS.module_dict.pop('OwnDataset')
@@ -56,7 +56,7 @@ def own_dataset() -> Iterator[None]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Return four images of each suffix in two folders of one split, and their label maps."""
+    """Write four images of each suffix in two folders of a split, and their label maps."""
     for stem in ('0', '1', 'city/2', 'city/3'):
         for suffix in ('.jpg', '.tif'):
             image = tmp_path / 'images/train' / f'{stem}{suffix}'

@@ -1,4 +1,4 @@
-"""Weights that do not fit start nothing, and the sentence says what does; those that fit do."""
+"""Weights that do not fit are refused with advice that works; weights that fit are loaded."""
 
 import re
 from collections.abc import Callable
@@ -21,7 +21,7 @@ INSTEAD = re.compile(r'(?:write|by) model\.?([\w.]*)\.init_cfg=(dict\(.*?\))')
 
 
 def config(**settings: object) -> Config:
-    """Return the config of a run, as far as it is asked."""
+    """Return what the check needs of the config of a run."""
     return Config(dict(model=dict(), **settings))
 
 
@@ -30,7 +30,7 @@ def pretrained(module: nn.Module, file: str, kind: str = 'Pretrained', **more: o
 
 
 def refusal(model: nn.Module, **settings: object) -> str:
-    """Return what is said of a start, which leaves the model as it was."""
+    """Return the sentence that refuses a start; the model stays unchanged."""
     before = {name: value.clone() for name, value in model.state_dict().items()}
     with pytest.raises(UsageError) as caught:
         check_start(model, config(**settings))
@@ -40,13 +40,13 @@ def refusal(model: nn.Module, **settings: object) -> str:
 
 
 def follow(said: str, model: nn.Module) -> None:
-    """Write into the model what a sentence says to write in its config."""
+    """Follow the advice of a sentence: set the init_cfg that it names."""
     place, init = INSTEAD.search(said).groups()
     model.get_submodule(place).init_cfg = eval(init)
 
 
 def filled_by(model: nn.Module, load_from: str | None = None) -> list[str]:
-    """Start a model as mmengine does; the names of the weights in its SN layers that it set."""
+    """Initialize a model as mmengine does; return the weights of SN layers that this sets."""
     norms = {n: m for n, m in model.named_modules() if isinstance(m, SwitchNorm)}
     for layer in norms.values():
         for tensor in (*layer.parameters(), layer.running_mean, layer.running_var):
@@ -59,7 +59,7 @@ def filled_by(model: nn.Module, load_from: str | None = None) -> list[str]:
 
 
 def assert_started(model: nn.Module, load_from: str | None = None) -> None:
-    """Return a start that is allowed leaves no SN layer of the model as it was made."""
+    """Check that a start is allowed and fills every SN layer."""
     check_start(model, config(load_from=load_from))
     norms = [m for m in model.modules() if isinstance(m, SwitchNorm)]
     assert len(filled_by(model, load_from)) == 7 * len(norms)
@@ -142,7 +142,7 @@ def _backbone_by_prefix(model: nn.Module, file: str) -> dict:
 
 
 def _authors(model: nn.Module) -> nn.Module:
-    """γ and β have the dimensions that the authors' have."""
+    """Return the module with γ and β in the shape of the authors' layers."""
     for layer in model.modules():
         if isinstance(layer, SwitchNorm):
             for name in ('weight', 'bias'):
@@ -432,14 +432,14 @@ def test_what_an_evaluation_lacks_is_said(
 
 
 class Tta(BaseTTAModel):
-    """As a toolbox's."""
+    """Test-time augmentation like a toolbox's."""
 
     def merge_preds(self, data_samples_list: list) -> list:
         return []
 
 
 class Augmentable(nn.Module):
-    """What test-time augmentation asks of a model."""
+    """A model with what test-time augmentation needs."""
 
     def test_step(self, data: object) -> list:
         return []
@@ -484,7 +484,7 @@ def test_model_that_is_not_built_yet_is_built_for_the_check(save: Callable, dete
 
 
 class OwnCode(BaseModule):
-    """Loads by itself as MMSegmentation's PIDNet: the file's weights, bare, and no other way."""
+    """Loads with its own code, like MMSegmentation's PIDNet: only a file of bare weights."""
 
     def __init__(self, norm: type[nn.Module], init_cfg: dict | None = None) -> None:
         super().__init__(init_cfg)
@@ -515,7 +515,7 @@ def test_class_that_loads_by_its_own_code_is_held_to_the_same(
 
 
 class BaseModuleOf(BaseModule):
-    """Passes the initialization on."""
+    """Passes the initialization on to its part."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
@@ -523,7 +523,7 @@ class BaseModuleOf(BaseModule):
 
 
 class Renames(OwnCode):
-    """Without SN, it may take any file: it knows what to make of it."""
+    """Has no SN and renames what it loads, so that any file may fit."""
 
 
 def test_class_without_sn_may_rename_what_it_loads(tmp_path: Path) -> None:
@@ -535,7 +535,7 @@ def test_class_without_sn_may_rename_what_it_loads(tmp_path: Path) -> None:
 
 
 class Student(BaseModule):
-    """Renames what it loads, as MMDetection's semi-supervised detectors."""
+    """Renames what it loads, like MMDetection's semi-supervised detectors."""
 
     def __init__(self, student: nn.Module) -> None:
         super().__init__()
@@ -560,7 +560,7 @@ def test_model_that_renames_what_it_loads_is_held_to_the_same(
 
 
 class Distilled(BaseModule):
-    """Its teacher is no part of it, as in MMDetection's distillations."""
+    """Has a teacher that is no submodule, as in MMDetection's distillations."""
 
     def __init__(self, teacher: nn.Module) -> None:
         super().__init__()
