@@ -127,7 +127,11 @@ class Net(BaseModel):
         return dict(loss=self.norm(x).sum())
 
 
-def test_hook_of_a_config_works_in_mmengines_own_runner(tmp_path: Path, logged: Callable) -> None:
+def test_hook_of_a_config_works_in_mmengines_own_runner(
+    tmp_path: Path, logged: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A runner leaves its default scope behind, which is global.
+    monkeypatch.setattr(DefaultScope, '_instance_dict', DefaultScope._instance_dict.copy())
     config = dict(
         default_scope='mmdet',
         model=dict(type=Net),
