@@ -47,7 +47,7 @@ test-slow: env ## run the slow tests
 
 coverage: env ## run the tests and report which lines they reach, also in coverage.xml
 	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n logical --maxprocesses 4 --dist loadfile \
-		--cov --cov-report=term --cov-report=xml
+		--no-loadscope-reorder --cov --cov-report=term --cov-report=xml
 
 benchmark: env ## time the layer and a training step on this CPU, into docs/speed
 	$(PY) -m studies.benchmark_op --out docs/speed
