@@ -1,6 +1,6 @@
 """The colours of Okabe and Ito, which colour-blind people can tell apart."""
 
-from matplotlib import cycler
+from matplotlib.rcsetup import cycler
 
 _BLUE, _ORANGE, _GREEN = '#0072b2', '#e69f00', '#009e73'
 _VERMILLION, _PURPLE, _SKY_BLUE, _YELLOW = '#d55e00', '#cc79a7', '#56b4e9', '#f0e442'
