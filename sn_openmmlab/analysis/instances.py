@@ -78,8 +78,9 @@ def _draw_mask(axes: Axes, mask: np.ndarray, color: str) -> None:
 
 def _draw_box(axes: Axes, box: np.ndarray, color: str) -> None:
     left, top, right, bottom = box
-    style = dict(fill=False, edgecolor=color, linewidth=1.6, path_effects=_OUTLINE)
-    axes.add_patch(Rectangle((left, top), right - left, bottom - top, **style))
+    rectangle = Rectangle((left, top), right - left, bottom - top, fill=False, linewidth=1.6)
+    rectangle.set(edgecolor=color, path_effects=_OUTLINE)
+    axes.add_patch(rectangle)
 
 
 def _draw_label(axes: Axes, text: str, box: np.ndarray, color: str, taken: list[Bbox]) -> None:

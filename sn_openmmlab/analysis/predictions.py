@@ -8,7 +8,6 @@ from typing import Any
 import mmcv
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from mmengine.dataset import pseudo_collate
 from mmengine.runner import Runner
@@ -59,7 +58,7 @@ def _is_detection(sample: BaseDataElement) -> bool:
     return 'pred_instances' in sample and 'pred_panoptic_seg' not in sample
 
 
-def _show_images(pair: Sequence[Axes], runner: Runner, sample: BaseDataElement) -> None:
+def _show_images(pair: np.ndarray, runner: Runner, sample: BaseDataElement) -> None:
     image = mmcv.imread(sample.img_path, channel_order='rgb')
     images = [image, image] if _is_detection(sample) else _draw_label_maps(runner, sample, image)
     for axes, shown, title in zip(pair, images, ('ground truth', 'prediction'), strict=True):
@@ -79,7 +78,7 @@ def _draw_label_maps(
 
 
 def _draw_detections(
-    pair: Sequence[Axes], sample: BaseDataElement, classes: Sequence[str], score: float
+    pair: np.ndarray, sample: BaseDataElement, classes: Sequence[str], score: float
 ) -> None:
     detected = sample.pred_instances
     if 'gt_instances' in sample:

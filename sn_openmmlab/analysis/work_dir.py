@@ -26,7 +26,8 @@ def newest_checkpoint(work_dir: str | Path) -> Path:
         UsageError: there is none.
     """
     latest = find_latest_checkpoint(str(work_dir))
-    name = work_dir if latest is None else Path(work_dir) / Path(latest).name
-    if latest is None or not name.is_file():
+    # The folder may have moved since the training.
+    file = None if latest is None else Path(work_dir) / Path(latest).name
+    if file is None or not file.is_file():
         raise UsageError(f'{work_dir} holds no checkpoint: run tools/train.py first.')
-    return name
+    return file

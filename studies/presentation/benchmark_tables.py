@@ -99,7 +99,7 @@ def busy_table(data: Record) -> str:
         times = data['milliseconds'][places[0]]
         return f'{median(times["sleep"]) / median(times["spin"]):.3f}'
 
-    columns = {
+    columns: dict[str, Callable[[Sequence[str]], str]] = {
         'threads spin': partial(spread, 'spin'),
         'threads sleep': partial(spread, 'sleep'),
         'sleep / spin': ratio,

@@ -55,7 +55,10 @@ def test_growth_over_five_decades(without_compiled, monkeypatch):
 
 
 @pytest.mark.parametrize('backend', ['aten', 'plain'])
-def test_the_backends_are_within_the_bounds_of_the_gpu_check(backend):
+def test_the_backends_are_within_the_bounds_of_the_gpu_check(backend, monkeypatch):
+    # Larger maps add nothing on the CPU, which does not tile them.
+    small = tuple((n, c, min(h, 31), min(w, 31)) for n, c, h, w in correctness.SHAPES)
+    monkeypatch.setattr(correctness, 'SHAPES', small)
     records = check_backend(backend, CPU)
 
     assert {record['format'] for record in records} == {'NCHW', 'channels_last'}
