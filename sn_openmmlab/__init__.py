@@ -1,8 +1,8 @@
 """Switchable Normalization for OpenMMLab.
 
 The tensor functions and the layers need only torch. Where mmengine is installed, by either of its
-distributions, importing this package registers `SN`, `SyncSN`, the builder `WithSN` and the weight
-initializer `SNPretrained` in its root registry, and so in every toolbox.
+distributions, importing this package registers `SN`, `SyncSN`, `WithSN`, `NormCheckHook` and the
+weight initializer `SNPretrained` in its root registry, and so in every toolbox.
 """
 
 from importlib.util import find_spec
