@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 STEPS_PER_TURN = 2
 _NOTHING_BUT_WORK = 'while True: pass'
@@ -38,7 +38,7 @@ def time_steps(
             name: stack.enter_context(_started(command, env)) for name, env in environments.items()
         }
         for stepper in steppers.values():
-            _answer(stepper)
+            _read_time(stepper)
         times = {'alone': _take_turns(steppers, rounds, seconds)}
         for _ in range(beside):
             stack.enter_context(_started([sys.executable, '-c', _NOTHING_BUT_WORK], None))
@@ -55,13 +55,19 @@ def _take_turns(
             break
         for name, stepper in steppers.items():
             for _ in range(STEPS_PER_TURN):
-                stepper.stdin.write('\n')
-                stepper.stdin.flush()
-                times[name].append(_answer(stepper))
+                times[name].append(_step(stepper))
     return times
 
 
-def _answer(stepper: subprocess.Popen) -> float:
+def _step(stepper: subprocess.Popen) -> float:
+    # If the process has ended, reading says so.
+    with suppress(BrokenPipeError):
+        stepper.stdin.write('\n')
+        stepper.stdin.flush()
+    return _read_time(stepper)
+
+
+def _read_time(stepper: subprocess.Popen) -> float:
     line = stepper.stdout.readline()
     if not line:
         raise RuntimeError(f'the process that takes steps ended: {stepper.args}')
@@ -78,5 +84,7 @@ def _started(command: Sequence[str], env: Mapping[str, str] | None) -> Iterator[
     finally:
         process.kill()
         process.wait()
-        process.stdin.close()
+        # It writes what is left in its buffer.
+        with suppress(BrokenPipeError):
+            process.stdin.close()
         process.stdout.close()

@@ -132,9 +132,11 @@ def test_hook_of_a_config_works_in_mmengines_own_runner(
 ) -> None:
     # A runner leaves its default scope behind, which is global.
     monkeypatch.setattr(DefaultScope, '_instance_dict', DefaultScope._instance_dict.copy())
+    # By its name: mmengine 0.10.7 cannot write a config that has a class.
+    monkeypatch.setitem(MODELS.module_dict, 'Net', Net)
     config = dict(
         default_scope='mmdet',
-        model=dict(type=Net),
+        model=dict(type='Net'),
         work_dir=str(tmp_path),
         train_dataloader=dict(
             dataset=[torch.ones(1, 4, 2, 2)],

@@ -56,9 +56,11 @@ def test_only_the_first_round_starts_after_the_time_limit(environments):
     assert {len(t) for place in times.values() for t in place.values()} == {STEPS_PER_TURN}
 
 
-def test_process_that_ends_is_an_error(environments):
+# The second closes its input before it answers, so that the pipe is broken for certain.
+@pytest.mark.parametrize('code', ['print(1)', 'import os; os.close(0); print(1)'])
+def test_process_that_ends_is_an_error(code, environments):
     with pytest.raises(RuntimeError, match='takes steps ended'):
-        time_steps([sys.executable, '-c', 'print(1)'], environments, rounds=1, seconds=1, beside=0)
+        time_steps([sys.executable, '-c', code], environments, rounds=1, seconds=1, beside=0)
 
 
 def test_the_stepper_answers_with_the_milliseconds_of_each_step(repo, tool_env):
