@@ -1,0 +1,1 @@
+"""The tests, and what they share: a regular package, since some installed one has this name."""
