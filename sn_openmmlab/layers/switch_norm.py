@@ -34,7 +34,8 @@ class SwitchNorm(_InstanceNorm):
     The layer mixes the means μ_k and variances σ_k² of several scopes. The importance ratios w and
     w′ of the mix are learned: one softmax for the means, one for the variances (Eq. 3 and 5).
 
-        y = γ · (x - Σ w_k μ_k) / sqrt(Σ w′_k σ_k² + ε) + β,    w = softmax(λ),    w′ = softmax(λ′)
+        y = γ · (x - Σ w_k μ_k) / sqrt(Σ w′_k σ_k² + ε) + β
+        w = softmax(λ),    w′ = softmax(λ′)
 
     | scope | pools for each entry of (N, C) | as in |
     |---|---|---|
