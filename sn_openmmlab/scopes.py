@@ -11,7 +11,8 @@ from typing import NamedTuple
 class Scope(NamedTuple):
     """Describe which entries of the (N, C) table of instance moments are pooled together.
 
-    Only `'bn'` may pool dimension 0: its moments are also synchronised, tracked and given.
+    Only `'bn'` may pool dimension 0: the layer synchronises and tracks its moments, and passes the
+    tracked ones in for evaluation.
     """
 
     dims: tuple[int, ...]

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Of each stack the environment, the name of mmcv, and the minutes in which one core compiles it.
 STACKS = {'onedl': ('.venv', 'onedl-mmcv', 28), 'openmmlab': ('.venv-openmmlab', 'mmcv', 40)}
 # What the output of a failed command says, and the sentence for it; the first match counts. Pip
-# warns of the network and tries again, so that comes last.
+# warns about the network and tries again, so that comes last.
 CAUSES = {
     'No space left on device|Disk quota exceeded': (
         'the disk is full: free a few GB, also where TMPDIR points, and run this again'

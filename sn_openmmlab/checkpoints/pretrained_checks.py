@@ -1,4 +1,4 @@
-"""Whether the weights that `SNPretrained` found are those of the module."""
+"""Check that the weights that `SNPretrained` found belong to the module."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,8 +15,8 @@ from sn_openmmlab.layers.names import NORMS
 def check_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
     """Raise UsageError unless the weights fill the module and belong to the same network.
 
-    Linear layers may stay as they are, and last layers may be of other classes. The message names
-    the weights but not the file.
+    The weights may lack linear layers, and have another number of classes in the last layers. The
+    message names the weights but not the file.
     """
     own, layers = module.state_dict(), dict(module.named_modules(remove_duplicate=False))
     _check_filled(own, layers, weights)
@@ -36,7 +36,7 @@ def _check_filled(
         if name in weights:
             if weights[name].shape != weight.shape:
                 misfits[name] = (tuple(weights[name].shape), tuple(weight.shape))
-        # The offsets of a deformable convolution are learned anew.
+        # The offset branch of a deformable convolution is learned from its initial values.
         elif f'{layer.rpartition(".")[0]}.weight' not in own:
             missing.append(name)
     if missing:
@@ -58,10 +58,10 @@ def _instead(weights: Iterable[str], own: Iterable[str]) -> str:
 def _is_of_other_classes(
     name: str, found: Shape, expected: Shape, layers: Mapping[str, nn.Module]
 ) -> bool:
-    """Return whether a layer differs only in the channels that come out.
+    """Return whether a layer differs only in its output channels.
 
     If all misfits do so, these are last layers. Otherwise the layer that follows would differ too:
-    in the channels of a norm, or in those that go into a convolution.
+    a norm in its channels, or a convolution in its input channels.
     """
     layer, _, part = name.rpartition('.')
     is_norm = isinstance(layers[layer], NORMS)
@@ -71,7 +71,7 @@ def _is_of_other_classes(
 def _check_others(
     own: Mapping[str, Tensor], layers: Mapping[str, nn.Module], weights: Iterable[str]
 ) -> None:
-    """Raise UsageError if weights that the module lacks show that it is another network."""
+    """Raise UsageError if weights without a place in the module are those of another network."""
     others = [name for name in weights if name not in own]
     more = [name for name in others if _is_of_missing_block(name, layers)]
     if more:

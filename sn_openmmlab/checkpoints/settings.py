@@ -1,4 +1,4 @@
-"""The settings that the SN layers of a checkpoint were trained with, as far as it tells."""
+"""The settings that the SN layers of a checkpoint were trained with, if it records them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,8 +16,8 @@ from sn_openmmlab.layers.switch_norm import SwitchNorm
 class TrainedSettings:
     """The settings that a checkpoint was trained with.
 
-    Each layer records its own. For a layer that did not, the config tells, which MMEngine stores
-    in the file. For a converted file, the converter's note tells the scopes.
+    Each layer records its own. For a layer that did not, they come from the config that MMEngine
+    stores in the file. For a converted file, the scopes come from the converter's note.
 
     Args:
         checkpoint: The checkpoint as it was read.
@@ -52,7 +52,7 @@ class TrainedSettings:
         candidates = [known] if known else self._of_any
         faults = [mismatch(name, trained, settings_of(layer)) for trained in candidates]
         if faults and all(faults):
-            # Settings with the same scopes say best what to change.
+            # Settings with the same scopes give the most helpful message.
             same = [trained.scopes == layer.scopes for trained in candidates]
             raise UsageError(faults[same.index(True) if True in same else 0])
         control = self._weights.get(f'{name}.mean_weight')

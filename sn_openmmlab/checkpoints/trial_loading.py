@@ -42,7 +42,7 @@ class LoadedLayer:
 
     @property
     def untouched(self) -> bool:
-        """Whether it gets no weight. Torch makes up a counter that is missing."""
+        """Whether it gets no weight. Torch fills in a missing counter."""
         own = {name for name, _ in _own_tensors(self.module)}
         return own - {_COUNTER} <= {*self.missing, *self.misfits}
 
@@ -73,7 +73,7 @@ def try_loading(module: nn.Module, state: Mapping[str, Tensor]) -> TrialLoad:
         for name, tensor in chain(module.named_parameters(), module.named_buffers())
     }
     with warnings.catch_warnings():
-        # The caller reports what the layers warn of.
+        # The caller reports what the layers warn about.
         warnings.simplefilter('ignore')
         return functional_call(_Trial(module), copies, (state,))
 

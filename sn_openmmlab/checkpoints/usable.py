@@ -12,7 +12,7 @@ from sn_openmmlab.errors import UsageError
 def check_usable(weights: Mapping[str, Tensor]) -> None:
     """Raise UsageError, which names the weights, if a network could not compute with them.
 
-    Each weight must be dense, finite and of floating point (or a counter). No variance may be
+    Each weight must be dense, finite and floating-point (or a counter). No variance may be
     negative.
     """
     odd = [name for name, weight in weights.items() if not _is_dense(weight)]

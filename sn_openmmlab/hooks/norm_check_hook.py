@@ -31,7 +31,7 @@ _NOTHING = (
 
 
 class NormCheckHook(Hook):
-    """Log which norm layers a run has, and warn of settings that do not act on SN.
+    """Log which norm layers a run has, and warn about settings that do not act on SN.
 
     Our tools add it to every run. For the toolbox's own tools, write in the config:
 
@@ -46,7 +46,7 @@ class NormCheckHook(Hook):
         log_norms(runner.model, runner.cfg)
 
     def before_train(self, runner: Runner) -> None:
-        """Warn of ``norm_eval`` and of accumulated gradients."""
+        """Warn about ``norm_eval`` and about accumulated gradients."""
         # Only training mode shows what is frozen or held in evaluation mode.
         runner.model.train()
         warn_of_norm_eval(runner.model)

@@ -14,7 +14,7 @@ _COUNTS = 'accumulative_counts'
 
 
 def warn_of_norm_eval(model: nn.Module) -> None:
-    """Warn of each part whose ``norm_eval`` does not hold the statistics of its SN layers.
+    """Warn about each part whose ``norm_eval`` does not fix the statistics of its SN layers.
 
     The toolboxes set only BatchNorm to evaluation mode.
 
@@ -39,7 +39,7 @@ def warn_of_norm_eval(model: nn.Module) -> None:
 def warn_of_accumulation(model: nn.Module, config: Config) -> None:
     """Warn if gradients are accumulated while SN layers normalize by their batch.
 
-    mmengine warns of BatchNorm only.
+    mmengine warns about BatchNorm only.
 
     Args:
         model: in training mode.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 Moments = tuple[Tensor, Tensor]
-"""A mean and a variance, or a pair of values that belong to them, such as λ and λ′."""
+"""A mean and a variance, or a value for each of the two, such as λ and λ′."""
 
 
 class Mixture(NamedTuple):

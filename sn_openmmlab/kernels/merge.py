@@ -18,8 +18,8 @@ def merge_moments(means: Tensor, variances: Tensor, shares: Tensor) -> tuple[Ten
     Returns:
         Mean and variance, (C,) each.
     """
-    # As distances from the first mean: shares that add up to 1 only nearly then cost no digits of a
-    # large common offset.
+    # As distances from the first mean: then shares that do not add up to exactly 1 lose no digits
+    # of a large common offset.
     origin = means[0].detach()
     mean = origin + (shares * (means - origin)).sum(0)
     return mean, (shares * ((means - mean).square() + variances)).sum(0)

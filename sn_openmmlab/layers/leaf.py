@@ -8,7 +8,7 @@ from torch.fx import Proxy
 def record_leaf(layer: nn.Module, x: Proxy) -> Proxy:
     """Record the call of `layer` on `x` as one module call, and return its output.
 
-    By itself torch.fx records only torch's own layers so.
+    By default torch.fx records only torch's own layers in this way.
 
     Raises:
         ValueError: if `layer` is the root of the recording, and so has no name.

@@ -1,4 +1,4 @@
-"""Check that the weights which a layer is about to load were trained as its own."""
+"""Check that weights were trained with the settings of the layer that is about to load them."""
 
 import warnings
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ def check_weights(
 ) -> None:
     """Raise if the weights of `layer` were trained with other settings; warn if λ is missing.
 
-    It is only a warning because some load γ, β or running statistics without λ on purpose, as from
-    BatchNorm. Nothing is checked where no weight has the layer's name.
+    It is only a warning because some users load γ, β or running statistics without λ on purpose,
+    for example from BatchNorm. Nothing is checked if no weight has the layer's name.
 
     Args:
         layer: the layer that loads the weights.
@@ -34,7 +34,7 @@ def check_weights(
 
     Raises:
         WeightsError: if λ mixes other scopes than the layer does, or in another order, or if the
-            moments of the scopes are computed otherwise.
+            layer computes the moments of a scope in another way.
     """
     given = [name for name in _CONTROLS if prefix + name in state_dict]
     if given:

@@ -1,4 +1,4 @@
-"""The layer's forward pass in the part of Python that `torch.jit.script` compiles."""
+"""The layer's forward pass in the subset of Python that `torch.jit.script` compiles."""
 
 from torch import Tensor
 
@@ -33,13 +33,13 @@ def scripted_forward(
         momentum: the share of the new value in the running statistics.
         scopes: the scopes in the order of the control parameters.
         num_groups: the number of groups of `'gn'`.
-        correction: of the instance variance.
+        correction: the correction of the instance variance, 0 or 1.
         eps: ε.
 
     Raises:
         ValueError: if `x` is not floating point, not of 2 to 5 dimensions, or not of C channels.
     """
-    # torch.jit.script compiles no exception of our own, so check_channels has a short twin here.
+    # torch.jit.script cannot compile our own exceptions, so this repeats check_channels in short.
     dims = x.dim()
     if dims < 2 or dims > 5 or x.shape[1] != num_features or not x.is_floating_point():
         raise ValueError(

@@ -29,7 +29,8 @@ def switch_norm(
 ) -> tuple[Tensor, BatchMoments | None]:
     """Normalize `x` by a mix of the statistics of several scopes (Eq. 3 to 5).
 
-        y = γ · (x - Σ w_k μ_k) / sqrt(Σ w′_k σ_k² + ε) + β,    w = softmax(λ),    w′ = softmax(λ′)
+        y = γ · (x - Σ w_k μ_k) / sqrt(Σ w′_k σ_k² + ε) + β
+        w = softmax(λ),    w′ = softmax(λ′)
 
     The fastest backend that can run computes it; see `use_backend`. Statistics are in float32 for
     half-precision inputs, else in the type of `x`.

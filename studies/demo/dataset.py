@@ -81,7 +81,7 @@ class DemoData:
 def make_demo_data(root: str | Path, parameters: DemoParameters | None = None) -> DemoData:
     """Make the demo data set in the folder ``root``, or reuse it if it is already there.
 
-    The folder appears only once it is complete: an interrupted run leaves no half of it.
+    The folder appears only once it is complete: an interrupted run leaves no incomplete one.
 
     Args:
         root: Folder to make. An existing one must be empty or hold data of the same parameters.

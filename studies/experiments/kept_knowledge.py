@@ -51,7 +51,7 @@ class Kept:
 
 
 def starts() -> Iterator[Start]:
-    """Yield ratios of `'bn'`, plain and fitted, then a tenth for a single scope or statistic."""
+    """Yield starts: ratios of `'bn'`, plain and fitted, then a tenth of one scope or statistic."""
     alone = (0.0, 0.0, 1.0)
     for ratio in (1, 0.999, 0.99, 0.97, 0.95, 0.9, 0.6, 1 / 3):
         even = ((1 - ratio) / 2, (1 - ratio) / 2, ratio)

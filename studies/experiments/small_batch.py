@@ -34,7 +34,7 @@ def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:
 
 
 def draw_figures(records: Sequence[Record], folder: Path) -> None:
-    """Draw `ap.png`, the norms at two images a step, and `ratios.png`, SN over the batch."""
+    """Draw `ap.png`, the norms at two images a step, and `ratios.png`, SN by batch size."""
     pairs = [record for record in records if record.batch == 2]
     groups = group_by(pairs, lambda record: record.variant.upper())
     draw_ap(groups, 'from scratch, 2 images per step', folder / 'ap.png')

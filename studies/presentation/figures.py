@@ -81,7 +81,7 @@ def draw_final_ap(groups: Mapping[str, Sequence[Record]], file: Path) -> None:
 
 
 def draw_ratios(records: Sequence[Record], parts: Sequence[str], file: Path) -> None:
-    """Draw the ratios over the batch size as bars that start at equal ratios, the initial ones.
+    """Draw the ratios over the batch size as bars that start at the initial ratios, all equal.
 
     w is above and w′ below, with a column per part. Bars show the mean over the seeds, whiskers
     one standard deviation.

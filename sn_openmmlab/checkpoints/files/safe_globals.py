@@ -49,7 +49,7 @@ SAFE_GLOBALS = [
 def allow_mmengine_checkpoints() -> None:
     """Let `torch.load(weights_only=True)` read the checkpoints that MMEngine writes.
 
-    This is the default since torch 2.6, so that MMEngine 0.10.7 could not read its own files. In
+    Since torch 2.6 this is the default, with which MMEngine 0.10.7 cannot read its own files. In
     earlier versions of torch it is neither possible nor needed.
     """
     if torch.__version__ >= torch.torch_version.TorchVersion('2.6'):

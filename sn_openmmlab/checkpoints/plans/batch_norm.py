@@ -23,7 +23,7 @@ from sn_openmmlab.checkpoints.weight_names import bare_names, joined
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.convert.from_batch_norm import BATCH_RATIO
 
-# Only of a ResNet is it known which weights it has to have.
+# Only for a ResNet is it known which weights a file must have.
 BN_NETWORK = Layout('bn', from_batch_norm=True)
 BN_RESNET = Layout('resnet-bn', from_batch_norm=True)
 

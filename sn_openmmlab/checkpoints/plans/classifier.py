@@ -35,7 +35,7 @@ def keep_classifier(plan: Plan) -> Plan:
 
 
 def _features(plan: Plan, classifier: str) -> Shape:
-    """Return the channels that come out of a ResNet; for another network, ask the classifier."""
+    """Return the output channels of a ResNet; for another network, the classifier tells them."""
     if plan.layout == BN_NETWORK:
         return tuple(plan.weights[classifier].shape[1:])
     return (max(shape[0] for shape in plan.expected.values() if shape),)

@@ -1,4 +1,4 @@
-"""What the package has to know of a layout of checkpoint files."""
+"""What the package has to know about a layout of checkpoint files."""
 
 from dataclasses import dataclass
 

@@ -35,7 +35,7 @@ BATCH_NORM = NormKind('bn', dict.fromkeys(('weight', 'bias', 'running_mean', 'ru
 
 
 def switch_norm(controls: int) -> NormKind:
-    """Return the SN layer with so many control parameters, a key of `SCOPES`."""
+    """Return the SN layer with this number of control parameters, a key of `SCOPES`."""
     parts = {'weight': None, 'bias': None, 'mean_weight': controls, 'var_weight': controls}
     if 'bn' in SCOPES[controls]:
         parts |= {'running_mean': None, 'running_var': None}

@@ -71,7 +71,7 @@ def has_groups(weights: Mapping[str, Tensor]) -> bool:
 
 
 def resnet_title(weights: Mapping[str, Tensor], stages: int) -> str:
-    """Return what messages call a ResNet of so many stages."""
+    """Return the name that messages use for a ResNet with this number of stages."""
     kind = 'ResNeXt' if has_groups(weights) else 'ResNet'
     title = f'a {kind}-{resnet_depth(weights)}'
     return title if stages == 4 else f'{title}, cut off after stage {stages},'
@@ -110,7 +110,7 @@ class _ResNet:
     shapes: dict[str, Shape] = field(default_factory=dict)
 
     def add_stem(self) -> int:
-        """Return the number of channels that come out."""
+        """Add the weights, and return the number of output channels."""
         if 'conv1.weight' in self.like or 'stem.0.weight' not in self.like:
             return self._add('conv1', f'{self.norm.abbreviation}1', (64, 3, 7, 7))
         width = None
@@ -119,7 +119,7 @@ class _ResNet:
         return width
 
     def add_block(self, stage: int, block: int, width_in: int) -> int:
-        """Return the number of channels that come out."""
+        """Add the weights, and return the number of output channels."""
         name, width = f'layer{stage + 1}.{block}', width_in
         for i, kernel in enumerate((1, 3, 1) if self.bottleneck else (3, 3), 1):
             usual = (256 if self.bottleneck and i == 3 else 64) * 2**stage
@@ -147,14 +147,14 @@ class _ResNet:
         width_out: int | None = None,
         grouped: bool = False,
     ) -> int:
-        """Add a convolution and its norm, and return the number of channels that come out.
+        """Add a convolution and its norm, and return the number of output channels.
 
         Args:
             conv: The name of the convolution.
             norm: The name of the norm.
             usual: The shape of the convolution if `like` does not say another.
-            width_in: The channels that go in; None to believe `like`.
-            width_out: The channels that have to come out; None to believe `like`.
+            width_in: The number of input channels; None to take that of `like`.
+            width_out: The number of output channels; None to take that of `like`.
             grouped: Whether the convolution may have groups.
         """
         weight = self.like.get(f'{conv}.weight')

@@ -28,7 +28,7 @@ PREPROCESSING = {
     'bgr_to_rgb': False,
 }
 _CLASSES = 150
-# The authors' suffix → the toolboxes' name of the head, and the channels that go in.
+# The authors' suffix → the toolboxes' name of the head, and its input channels.
 _HEADS = {'': ('decode_head', 2048), '_deepsup': ('auxiliary_head', 1024)}
 
 

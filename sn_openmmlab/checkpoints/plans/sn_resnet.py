@@ -41,7 +41,7 @@ def _statistics_of(counter: str) -> str:
 
 
 def _check_version(weights: Mapping[str, Tensor], targets: Mapping[str, str | None]) -> None:
-    """Raise UsageError if norms have the channels that go into their convolutions."""
+    """Raise UsageError if norms have the input channels of their convolutions, as in ResNet v2."""
     named = {target: name for name, target in targets.items()}
     for target, name in named.items():
         conv = named.get(str(target).replace('.sn1.', '.conv1.'))

@@ -9,8 +9,8 @@ instances as
 since P_k, the average over what a scope pools, is symmetric and P_k (μ - μ_k) = 0.
 
 Means are pooled in float64, so that the mean of equal numbers is that number. They are mixed as
-distances from the instance mean: ratios that add up to 1 only nearly then cost no digits of a large
-common offset.
+distances from the instance mean: then ratios that do not add up to exactly 1 lose no digits of a
+large common offset.
 """
 
 import torch

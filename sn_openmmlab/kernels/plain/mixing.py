@@ -32,8 +32,8 @@ def normalize(
         The output, (N, C, *), in the statistics' type.
     """
     dtype = x.dtype
-    # Means are mixed as distances from the instance mean: ratios that add up to 1 only nearly then
-    # cost no digits of a large common offset.
+    # Means are mixed as distances from the instance mean: then ratios that do not add up to exactly
+    # 1 lose no digits of a large common offset.
     origin = instances[0]
     gaps, variances = [], []
     for scope in scopes:

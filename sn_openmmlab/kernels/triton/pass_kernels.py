@@ -42,7 +42,7 @@ def moments_kernel(
     position = first + tl.arange(0, POSITIONS)[None, :]
     inside = (row < rows) & (position < positions)
     values = load_tile(place(x, outer, row, position, x_outer, x_row, x_position, UNIT), inside)
-    # Distances from one of the numbers, so that equal numbers have no rounding to add up.
+    # Distances from one of the numbers: those of equal numbers are 0 and add up without rounding.
     origin = load_tile(place(x, outer, row, first, x_outer, x_row, x_position, UNIT), row < rows)
     gap = tl.where(inside, values - origin, 0.0)
     count = tl.minimum(positions - first, POSITIONS).to(tl.float32)

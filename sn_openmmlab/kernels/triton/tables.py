@@ -3,8 +3,8 @@
 See `Tables` in `kernels/contract.py` for arguments and results, and `aten/tables.py` for the
 equations of the gradients. A program of `mix` and `position_gradients` takes one group of channels
 of a sample, or all channels without `'gn'`, and pools by itself what its scopes need. Means are
-mixed as distances from the instance mean: ratios that add up to 1 only nearly then cost no digits
-of a large common offset.
+mixed as distances from the instance mean: then ratios that do not add up to exactly 1 lose no
+digits of a large common offset.
 """
 
 from torch import Tensor

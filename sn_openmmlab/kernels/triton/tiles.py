@@ -1,8 +1,8 @@
 """View a big tensor of any strides as (outer, rows, positions), and cut it into tiles.
 
-Positions are visited in the input's order in memory, so that they have one stride in every dense
-format. A tensor whose positions have no single stride is copied. Rows are the channels of a sample.
-Where the rows of one sample do not fill a tile, the rows of all samples follow one another.
+Positions are visited in the input's order in memory, so that a single stride reaches them all in
+every dense format. Otherwise the tensor is copied. Rows are the channels of a sample. Where the
+rows of one sample do not fill a tile, the rows of all samples form one long list.
 """
 
 import math
@@ -23,7 +23,7 @@ class Tiles(NamedTuple):
         positions: size of the third.
         tile_rows: rows of a tile.
         tile_positions: positions of a tile.
-        unit: divides the number of positions and the offsets at which rows start.
+        unit: a power of two that divides the number of positions and each offset of a row's start.
     """
 
     outer: int

@@ -35,8 +35,8 @@ def sn_class(layer: nn.Module) -> type[SwitchNorm] | None:
 def reason_to_stay(layer: nn.Module) -> str | None:
     """Return why a layer that normalizes with batch statistics stays as it is.
 
-    None for a BatchNorm that can become SN, and for any layer that does not normalize so. SN and
-    InstanceNorm may keep running statistics too, but do not count.
+    None for a BatchNorm that can become SN, and for any layer that does not use batch statistics.
+    SN and InstanceNorm may keep running statistics too, but do not count.
     """
     if isinstance(layer, _InstanceNorm):
         return None

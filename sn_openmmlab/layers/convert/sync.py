@@ -62,7 +62,7 @@ def convert_sync_switch_norm(
 def revert_sync_switch_norm(module: nn.Module) -> nn.Module:
     """Convert every SyncSN layer of `module` to SN, in place.
 
-    It undoes `convert_sync_switch_norm`, which see.
+    It undoes `convert_sync_switch_norm`: see there.
 
     Args:
         module: any module, which may be a SyncSN layer itself.

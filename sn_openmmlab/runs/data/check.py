@@ -18,10 +18,9 @@ from sn_openmmlab.runs.data.segmentation import check_segmentation
 def check_data(config: Config, *loaders: str) -> None:
     """Raise UsageError if the data of a dataset or a metric are missing or incomplete.
 
-    A missing or empty file or folder, missing images or label maps, values in label maps that are
-    not classes, and an annotation file in COCO format that is damaged or does not fit the classes
-    are found. So is a Cityscapes metric without
-    the package that it needs.
+    It finds missing or empty files and folders, missing images or label maps, and values in label
+    maps that are not classes. It finds annotation files in COCO format that are damaged or do not
+    fit the classes. It also finds a Cityscapes metric without the package that it needs.
 
     Args:
         config: the config of the run.

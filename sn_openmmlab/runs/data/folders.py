@@ -1,4 +1,4 @@
-"""Looking into folders by few requests, since data often lie on network disks."""
+"""Looking into folders with few requests, since data often lie on network disks."""
 
 import os
 from collections.abc import Iterable

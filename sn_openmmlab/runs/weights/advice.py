@@ -43,7 +43,7 @@ def _init_cfg(source: WeightSource, part: str = '', prefix: str | None = None) -
     """Return the init_cfg to write for the module of a source, or for a part of it."""
     whole = source.place == 'load_from'
     place = '.'.join(filter(None, ['model' if whole else source.place, part]))
-    # MMDetection's semi-supervised models build both of this.
+    # MMDetection's semi-supervised models build both from this.
     place = re.sub(r'^model\.(student|teacher)\b', 'model.detector', place)
     more = f', prefix={prefix!r}' if prefix else ''
     init = f"{place}.init_cfg=dict(type='SNPretrained', checkpoint={str(source.file)!r}{more})"
