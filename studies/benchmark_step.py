@@ -3,6 +3,8 @@
 python -m studies.benchmark_step --out docs/speed
 """
 
+from pathlib import Path
+
 import torch
 
 from sn_openmmlab.errors import exit_with_sentence
@@ -14,6 +16,7 @@ from studies.presentation.benchmark_tables import step_table
 from studies.presentation.machine import describe
 from studies.presentation.output import write_data
 
+ROOT = Path(__file__).resolve().parents[1]
 CONFIG = 'configs/detection/faster_rcnn/faster-rcnn_r50_fpn_sn-all_1x_coco.py'
 ROUNDS = 3
 SIZE = (256, 384)
@@ -22,7 +25,7 @@ SIZE = (256, 384)
 def main() -> None:
     args = read_arguments(__doc__, 'step.json')
     device = torch.device('cpu')
-    steps = training_steps(read_config(CONFIG), SIZE, device)
+    steps = training_steps(read_config(ROOT / CONFIG), SIZE, device)
     data = {
         'machine': describe(device),
         'config': CONFIG,

@@ -4,6 +4,7 @@ Each line of stdin is a JSON list of jobs to run at the same time (see ``tests.p
 The answer to it is a line of stdout: the JSON list of their exit codes.
 """
 
+import ctypes
 import importlib
 import json
 import os
@@ -13,6 +14,9 @@ import sys
 from contextlib import suppress
 
 from toolbox_caches import find_configs_once, format_configs_once
+
+# Of sys/prctl.h.
+PR_SET_PDEATHSIG = 1
 
 # What a training or evaluation imports, except for this repository.
 IMPORTS = (
@@ -28,6 +32,7 @@ IMPORTS = (
 
 
 def main() -> None:
+    _end_with_parent()
     answers = os.fdopen(os.dup(1), 'w')
     os.dup2(2, 1)
     for name in IMPORTS:
@@ -51,6 +56,7 @@ def run(
     args: list[str], cwd: str, env: dict[str, str], limit: int, stdout: str, stderr: str
 ) -> None:
     """Become ``python *args``, whose first argument is a script."""
+    _end_with_parent()
     for number, name in enumerate((os.devnull, stdout, stderr)):
         file = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
         os.dup2(file, number)
@@ -62,6 +68,12 @@ def run(
     sys.argv = args
     sys.path[0] = os.path.dirname(args[0])
     runpy.run_path(args[0], run_name='__main__')
+
+
+def _end_with_parent() -> None:
+    """Ask Linux to kill this process when its parent ends, however that ends."""
+    if sys.platform == 'linux':
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 if __name__ == '__main__':

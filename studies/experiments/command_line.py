@@ -16,7 +16,8 @@ from studies.experiments.records import Record, read_record, write_records
 from studies.presentation.machine import describe
 from studies.presentation.output import make_folder
 
-TRAIN = Path(__file__).resolve().parents[2] / 'tools/train.py'
+ROOT = Path(__file__).resolve().parents[2]
+TRAIN = ROOT / 'tools/train.py'
 
 
 def run_experiment(
@@ -36,6 +37,9 @@ def run_experiment(
 
     def main() -> None:
         args = _read_arguments(description)
+        # The configs and the data are named from there, also in the records.
+        if Path.cwd() != ROOT:
+            raise UsageError(f'run this in the root of the repository: cd {ROOT}.')
         make_folder(args.out)
         runs = prepare(args.work_dir)
         train_missing(runs, TRAIN, args.work_dir, args.jobs)

@@ -21,7 +21,7 @@ def run_small_batch(
     finish: Callable,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., None]:
-    """A function that runs the command, whose runs are finished in `tmp_path/work`."""
+    """Return a function that runs the command, whose runs are finished in `tmp_path/work`."""
     cases = [('bn', 2), ('sn', 2), ('sn', 1)]
     runs = [make_run(norm, batch, seed) for norm, batch in cases for seed in (0, 1)]
     for run in runs:
@@ -92,4 +92,18 @@ def test_wrong_number_of_jobs_is_one_sentence_and_writes_nothing(
     assert caught.value.code == 2
     shown = capsys.readouterr()
     assert shown.err == ('error: at least one training must run at a time, not 0: give --jobs 1.\n')
+    assert not (tmp_path / 'out').exists()
+
+
+def test_another_working_directory_is_refused(
+    run_small_batch: Callable[..., None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        run_small_batch()
+    assert ended.value.code == 2
+    assert 'error: run this in the root of the repository: cd /' in capsys.readouterr().err
     assert not (tmp_path / 'out').exists()

@@ -202,7 +202,7 @@ def bad_files(folder: Path, good: bytes) -> dict[str, str]:
         'empty': 'is not a checkpoint, or is damaged or cut short.',
         'cut': 'is not a checkpoint, or is damaged or cut short.',
         'html': 'is not a checkpoint, or is damaged or cut short.',
-        'folder': f'there is no checkpoint file {folder / "folder"}.',
+        'folder': f'{folder / "folder"} is a folder: name a checkpoint file in it.',
         'absent': f'there is no checkpoint file {folder / "absent"}.',
     }
 

@@ -33,6 +33,8 @@ def read_checkpoint(path: str | os.PathLike, map_location: Any = 'cpu') -> dict:
             run code.
     """
     path = os.path.expanduser(path)
+    if os.path.isdir(path):
+        raise UsageError(f'{path} is a folder: name a checkpoint file in it.')
     if not os.path.isfile(path):
         raise UsageError(f'there is no checkpoint file {path}.')
     try:

@@ -110,7 +110,8 @@ def _list_images(loader: str, dataset: BaseDataset, file: CocoSummary) -> list[d
 def _shown(names: Iterable[str]) -> str:
     names = [names] if isinstance(names, str) else list(names)
     more = [f'… ({len(names)} in all)'] if len(names) > 8 else []
-    return f'({", ".join([*map(repr, names[: 5 if more else 8]), *more])})'
+    shown = ', '.join([*map(repr, names[: 5 if more else 8]), *more])
+    return f'({shown},)' if len(names) == 1 else f'({shown})'
 
 
 def _check_images(loader: str, dataset: BaseDataset) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 import numpy as np
 from mmengine.dataset import BaseDataset
+from mmengine.registry import DefaultScope
 
 from sn_openmmlab.config_tree import walk
 from sn_openmmlab.errors import UsageError
@@ -32,7 +33,9 @@ def check_label_values(
         return
     for item in (dataset.data_list[0], dataset.data_list[-1]):
         try:
-            loaded = TRANSFORMS.build(dict(steps[0]))(copy.deepcopy(item))
+            # Another default scope would find a transform of the same name elsewhere.
+            with DefaultScope.overwrite_default_scope('mmseg'):
+                loaded = TRANSFORMS.build(dict(steps[0]))(copy.deepcopy(item))
         except Exception:
             # The toolbox reports what cannot be built or read.
             return

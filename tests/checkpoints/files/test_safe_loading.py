@@ -255,9 +255,11 @@ def test_file_without_names_is_refused(value: object, tmp_path: Path) -> None:
 
 
 def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / 'absent.pth', ''):
+    for path in (tmp_path / 'absent.pth', ''):
         with pytest.raises(UsageError, match='there is no checkpoint file'):
             read_checkpoint(path)
+    with pytest.raises(UsageError, match='is a folder: name a checkpoint file in it'):
+        read_checkpoint(tmp_path)
 
 
 def test_training_can_be_resumed_from_a_real_checkpoint(real_checkpoint: Path) -> None:

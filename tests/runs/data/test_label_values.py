@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import pytest
 from mmengine.config import Config
+from mmengine.registry import DefaultScope
 
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.data.check import check_data
@@ -51,6 +52,12 @@ def test_value_that_is_not_a_class_is_told(number: int, root: Path) -> None:
         f'the label map {root}/labels/{number}.png that the train_dataloader of the config reads '
         'has the value 2, but the dataset has 2 classes, 0 to 1: correct'
     ) in str(caught.value)
+
+
+def test_default_scope_of_another_toolbox_hides_nothing(root: Path) -> None:
+    write(root, 0, 0, 2, 255)
+    with DefaultScope.overwrite_default_scope('mmdet'), pytest.raises(UsageError, match='value 2'):
+        check(root)
 
 
 def test_values_are_read_as_the_dataset_reads_them(root: Path) -> None:
