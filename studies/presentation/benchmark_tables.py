@@ -87,6 +87,18 @@ def step_table(data: Record) -> str:
     return table(times, ['norm'], lambda name: (name,), columns)
 
 
+def import_table(data: Record) -> str:
+    """Return the CPU seconds of processes that import the package or not: median, least, most."""
+
+    def spread(name: str, rows: Sequence[tuple[str, dict[str, list[float]]]]) -> str:
+        times = rows[0][1][name]
+        return f'{median(times):.2f} ({min(times):.2f} to {max(times):.2f})'
+
+    columns = {name: partial(spread, name) for name in ('alone', 'with sn_openmmlab')}
+    rows = data['cpu_seconds'].items()
+    return table(rows, ['CPU seconds'], lambda row: (row[0],), columns)
+
+
 def busy_table(data: Record) -> str:
     """Return the milliseconds of a training step, alone and on busy cores: median, least, most."""
     titles = {'alone': 'alone', 'beside': f'beside {data["beside"]} single-threaded processes'}
