@@ -435,3 +435,13 @@ def convert(
         return code, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture
+def mmseg_scope() -> Iterator[None]:
+    """Set MMSegmentation as the default scope, as at the start of a run of it."""
+    pytest.importorskip('mmseg')
+    from mmengine.registry import DefaultScope
+
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        yield

@@ -1,7 +1,7 @@
 """WithSN builds a toolbox's model and leaves no BatchNorm in it."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from sn_openmmlab import SwitchNorm, SyncSwitchNorm
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.norm_swap import convert_norms
+from tests.segmenter import FCN
 
 # Configs of MMSegmentation of which parts ignore norm_cfg.
 DEAF = {
@@ -27,28 +28,7 @@ DEAF = {
     'STDC': '_base_/models/stdc.py',
     'ERFNet': '_base_/models/erfnet_fcn.py',
 }
-FCN = dict(
-    type='EncoderDecoder',
-    backbone=dict(type='ResNet', depth=18, norm_cfg=dict(type='BN')),
-    decode_head=dict(
-        type='FCNHead',
-        in_channels=512,
-        in_index=3,
-        channels=8,
-        num_convs=1,
-        concat_input=False,
-        num_classes=2,
-        norm_cfg=dict(type='GN', num_groups=4),
-    ),
-)
-
-
-@pytest.fixture(autouse=True)
-def default_scope() -> Iterator[None]:
-    """Set MMSegmentation as the default scope, as at the start of a run of it."""
-    pytest.importorskip('mmseg')
-    with DefaultScope.overwrite_default_scope('mmseg'):
-        yield
+pytestmark = pytest.mark.usefixtures('mmseg_scope')
 
 
 def _config(name: str) -> Config:

@@ -1,39 +1,18 @@
 """A config's BatchNorm is swapped for SN by one option."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mmengine.config import Config, ConfigDict
-from mmengine.registry import MODELS, DefaultScope
+from mmengine.registry import MODELS
 
 from sn_openmmlab import SwitchNorm
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.norm_swap import convert_norms
+from tests.segmenter import FCN
 
-FCN = dict(
-    type='EncoderDecoder',
-    backbone=dict(type='ResNet', depth=18, norm_cfg=dict(type='BN')),
-    decode_head=dict(
-        type='FCNHead',
-        in_channels=512,
-        in_index=3,
-        channels=8,
-        num_convs=1,
-        concat_input=False,
-        num_classes=2,
-        norm_cfg=dict(type='GN', num_groups=4),
-    ),
-)
-
-
-@pytest.fixture(autouse=True)
-def default_scope() -> Iterator[None]:
-    """Set MMSegmentation as the default scope, as at the start of a run of it."""
-    pytest.importorskip('mmseg')
-    with DefaultScope.overwrite_default_scope('mmseg'):
-        yield
+pytestmark = pytest.mark.usefixtures('mmseg_scope')
 
 
 def test_option_wraps_the_model_and_names_the_import() -> None:

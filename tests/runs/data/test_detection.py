@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, ClassVar
 
@@ -12,6 +13,7 @@ from mmengine.registry import DefaultScope
 
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.data.check import check_data
+from tests.data_checks import check_loader, sentence_about
 
 CLASSES = ('RBC', 'WBC', 'Platelets')
 IMAGES = ['0.jpg', '1.jpg', 'city/2.jpg', 'city/3.jpg']
@@ -79,17 +81,8 @@ def dataset(root: Path, **changes: object) -> dict:
     return {**settings, **changes}
 
 
-def check(part: object, loader: str = 'train_dataloader') -> None:
-    """Check a config whose loader reads ``part``."""
-    check_data(Config({'default_scope': 'mmdet', loader: dict(batch_size=2, dataset=part)}), loader)
-
-
-def said(part: object, loader: str = 'train_dataloader') -> str:
-    """Return the sentence about a config whose loader reads ``part``."""
-    with pytest.raises(UsageError) as caught:
-        check(part, loader)
-    assert '\n' not in str(caught.value)
-    return str(caught.value)
+check = partial(check_loader, 'mmdet')
+said = partial(sentence_about, 'mmdet')
 
 
 def check_metric(root: Path, **changes: object) -> None:

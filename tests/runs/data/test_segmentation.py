@@ -2,17 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import mmseg
 import pytest
-from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
-from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.data.check import check_data
+from tests.data_checks import check_loader, sentence_about
 
 LOAD = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), dict(type='PackSegInputs')]
 AUGMENTED = [
@@ -79,17 +78,8 @@ def dataset(root: Path, **changes: object) -> dict:
     return {**settings, **changes}
 
 
-def check(part: object, loader: str = 'train_dataloader') -> None:
-    """Check a config whose loader reads ``part``."""
-    check_data(Config({'default_scope': 'mmseg', loader: dict(batch_size=2, dataset=part)}), loader)
-
-
-def said(part: object, loader: str = 'train_dataloader') -> str:
-    """Return the sentence about a config whose loader reads ``part``."""
-    with pytest.raises(UsageError) as caught:
-        check(part, loader)
-    assert '\n' not in str(caught.value)
-    return str(caught.value)
+check = partial(check_loader, 'mmseg')
+said = partial(sentence_about, 'mmseg')
 
 
 KINDS = [
