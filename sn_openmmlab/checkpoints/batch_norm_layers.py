@@ -7,7 +7,7 @@ from torch import Tensor
 
 from sn_openmmlab.checkpoints.names import few, shown
 from sn_openmmlab.checkpoints.norm_names import CONTROLS, batch_norm_of, batch_norms
-from sn_openmmlab.checkpoints.plans.norm_shapes import BATCH_NORM, SCOPES
+from sn_openmmlab.checkpoints.plans.norm_shapes import AUTHORS_SCOPES, BATCH_NORM
 from sn_openmmlab.checkpoints.start_ratio import controls_at
 from sn_openmmlab.checkpoints.weight_names import joined
 from sn_openmmlab.errors import UsageError
@@ -34,7 +34,7 @@ def fill_layers(
             or it does not mix `'bn'`. The message names the layers but not the file.
     """
     # Refuse a wrong ratio even if every layer is frozen.
-    controls_at(batch_ratio, SCOPES[3])
+    controls_at(batch_ratio, AUTHORS_SCOPES[3])
     norms = set(batch_norms(weights))
     filled, unmatched = dict(weights), []
     for name, layer in layers.items():

@@ -15,7 +15,7 @@ from sn_openmmlab.checkpoints.norm_names import has_batch_norm
 from sn_openmmlab.checkpoints.plans.batch_norm import BatchNormPlan, plan_batch_norm
 from sn_openmmlab.checkpoints.plans.classifier import keep_classifier
 from sn_openmmlab.checkpoints.plans.layouts import plan_weights, recorded_layout
-from sn_openmmlab.checkpoints.plans.norm_shapes import SCOPES
+from sn_openmmlab.checkpoints.plans.norm_shapes import AUTHORS_SCOPES
 from sn_openmmlab.checkpoints.plans.plan import Plan
 from sn_openmmlab.checkpoints.plans.segmenter import PREPROCESSING, plan_decoder, plan_encoder
 from sn_openmmlab.checkpoints.plans.sn_resnet_names import TOOLBOX
@@ -93,11 +93,11 @@ def converted_checkpoint(planned: Sequence[PlannedFile]) -> dict[str, Any]:
 def _scopes(plan: Plan, recorded: Sequence[str] | None) -> Sequence[str] | None:
     """Return the scopes of λ: the authors' order, and ours for BatchNorm; else what is recorded."""
     if plan.layout.from_batch_norm:
-        return SCOPES[3]
+        return AUTHORS_SCOPES[3]
     if plan.layout == TOOLBOX:
         return recorded
     controls = [shape for name, shape in plan.expected.items() if name.endswith('.mean_weight')]
-    return SCOPES[controls[0][0]]
+    return AUTHORS_SCOPES[controls[0][0]]
 
 
 def _plan_network(

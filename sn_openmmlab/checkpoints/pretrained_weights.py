@@ -12,7 +12,7 @@ from sn_openmmlab.checkpoints.batch_norm_layers import fill_layers
 from sn_openmmlab.checkpoints.files.weights import find_weights
 from sn_openmmlab.checkpoints.names import few
 from sn_openmmlab.checkpoints.plans.layouts import to_toolbox
-from sn_openmmlab.checkpoints.plans.norm_shapes import SCOPES
+from sn_openmmlab.checkpoints.plans.norm_shapes import AUTHORS_SCOPES
 from sn_openmmlab.checkpoints.settings import TrainedSettings, advise_correction
 from sn_openmmlab.checkpoints.weight_names import bare, bare_names
 from sn_openmmlab.errors import UsageError
@@ -102,5 +102,7 @@ def _check_scopes_of_authors(
 ) -> None:
     for name, layer in layers.items():
         number = weights[f'{name}.mean_weight'].numel()
-        if fault := mismatch(name, MixSettings(SCOPES[number], None, None), settings_of(layer)):
+        if fault := mismatch(
+            name, MixSettings(AUTHORS_SCOPES[number], None, None), settings_of(layer)
+        ):
             raise UsageError(fault)

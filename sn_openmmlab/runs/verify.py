@@ -16,7 +16,7 @@ from sn_openmmlab.checkpoints.names import about, few, few_misfits
 from sn_openmmlab.checkpoints.plans.batch_norm import BN_NETWORK, BN_RESNET
 from sn_openmmlab.checkpoints.plans.layout import Layout
 from sn_openmmlab.checkpoints.plans.layouts import recorded_layout
-from sn_openmmlab.checkpoints.plans.norm_shapes import SCOPES
+from sn_openmmlab.checkpoints.plans.norm_shapes import AUTHORS_SCOPES
 from sn_openmmlab.checkpoints.plans.resnet import (
     has_groups,
     resnet_depth,
@@ -110,11 +110,11 @@ def _backbone(state: Mapping[str, Tensor], from_bn: bool) -> tuple[str, nn.Modul
 
 def _resnet(state: Mapping[str, Tensor], stages: int) -> tuple[str, nn.Module]:
     control = state.get('layer1.0.sn1.mean_weight')
-    if control is None or control.numel() not in SCOPES:
+    if control is None or control.numel() not in AUTHORS_SCOPES:
         raise UsageError(
             'it was not converted, since it has no layer1.0.sn1.mean_weight of 2 or 3 numbers.'
         )
-    scopes = SCOPES[control.numel()]
+    scopes = AUTHORS_SCOPES[control.numel()]
     if has_groups(state):
         raise UsageError(_UNKNOWN)
     inner = state.get('layer1.0.conv2.weight', torch.empty(64))

@@ -9,7 +9,7 @@ from torch import Tensor
 from sn_openmmlab.checkpoints.names import few
 from sn_openmmlab.checkpoints.norm_names import CONTROLS, as_sn, batch_norms
 from sn_openmmlab.checkpoints.plans.layout import Layout
-from sn_openmmlab.checkpoints.plans.norm_shapes import BATCH_NORM, SCOPES, Shape
+from sn_openmmlab.checkpoints.plans.norm_shapes import AUTHORS_SCOPES, BATCH_NORM, Shape
 from sn_openmmlab.checkpoints.plans.plan import Plan, make_plan
 from sn_openmmlab.checkpoints.plans.resnet import (
     is_bn_resnet,
@@ -68,7 +68,7 @@ def plan_batch_norm(
         UsageError: `batch_ratio` is outside (0, 1], the network has no BatchNorm, or a weight is
             there twice.
     """
-    values = controls_at(batch_ratio, SCOPES[3])
+    values = controls_at(batch_ratio, AUTHORS_SCOPES[3])
     sources = _backbone(weights)
     network = {name: weights[source] for name, source in sources.items()}
     norms = batch_norms(network)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 Shape = tuple[int, ...]
 
-# By the number of control parameters of a layer, in their order.
-SCOPES = {2: ('in', 'ln'), 3: ('in', 'ln', 'bn')}
+# By the number of control parameters of a layer, in the authors' order, which is our default too.
+AUTHORS_SCOPES = {2: ('in', 'ln'), 3: ('in', 'ln', 'bn')}
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ BATCH_NORM = NormKind('bn', dict.fromkeys(('weight', 'bias', 'running_mean', 'ru
 
 
 def switch_norm(controls: int) -> NormKind:
-    """Return the SN layer with this number of control parameters, a key of `SCOPES`."""
+    """Return the SN layer with this number of control parameters, a key of `AUTHORS_SCOPES`."""
     parts = {'weight': None, 'bias': None, 'mean_weight': controls, 'var_weight': controls}
-    if 'bn' in SCOPES[controls]:
+    if 'bn' in AUTHORS_SCOPES[controls]:
         parts |= {'running_mean': None, 'running_var': None}
     return NormKind('sn', parts)
 

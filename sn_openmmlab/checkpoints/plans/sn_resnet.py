@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from sn_openmmlab.checkpoints.names import shown
-from sn_openmmlab.checkpoints.plans.norm_shapes import SCOPES, switch_norm
+from sn_openmmlab.checkpoints.plans.norm_shapes import AUTHORS_SCOPES, switch_norm
 from sn_openmmlab.checkpoints.plans.plan import Plan, make_plan
 from sn_openmmlab.checkpoints.plans.resnet import resnet_depth, resnet_shapes
 from sn_openmmlab.checkpoints.plans.sn_resnet_names import find_naming
@@ -32,7 +32,7 @@ def plan_sn_resnet(weights: Mapping[str, Tensor]) -> Plan:
         counters = [str(target) for target in targets.values() if str(target).endswith(_COUNTER)]
         tracked = [name for name in counters if _statistics_of(name) in expected]
         expected |= dict.fromkeys(tracked, ())
-    title = f'a ResNet-{depth} v1 with SN of {", ".join(SCOPES[controls])}, {naming.title}'
+    title = f'a ResNet-{depth} v1 with SN of {", ".join(AUTHORS_SCOPES[controls])}, {naming.title}'
     return make_plan(naming.layout, title, weights, targets, expected, naming.source_shape)
 
 
@@ -61,4 +61,4 @@ def _controls(weights: Mapping[str, Tensor], targets: Mapping[str, str | None]) 
         for name, target in targets.items()
         if str(target).endswith('.mean_weight')
     )
-    return max(SCOPES, key=lambda controls: counts[controls])
+    return max(AUTHORS_SCOPES, key=lambda controls: counts[controls])
