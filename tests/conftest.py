@@ -163,6 +163,33 @@ def no_network() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope='module', autouse=True)
+def scope_of_a_module() -> Iterator[None]:
+    """After the tests of a file, take back the default scope that their fixtures leave behind."""
+    yield from _default_scope_restored()
+
+
+@pytest.fixture(autouse=True)
+def scope_of_a_test() -> Iterator[None]:
+    """After a test, take back the default scope of the registries, which a runner leaves behind."""
+    yield from _default_scope_restored()
+
+
+def _default_scope_restored() -> Iterator[None]:
+    """Keep the order of the tests from mattering: the scope is global."""
+    before = _default_scopes().copy()
+    yield
+    after = _default_scopes()
+    after.clear()
+    after.update(before)
+
+
+def _default_scopes() -> dict:
+    """Return the scopes of the registries, none while mmengine is not imported."""
+    registry = sys.modules.get('mmengine.registry')
+    return registry.DefaultScope._instance_dict if registry else {}
+
+
 @pytest.fixture(scope='session', autouse=True)
 def configs_found_once() -> None:
     """Find each config of a toolbox once, if any of the tests imports mmengine."""

@@ -1,25 +1,22 @@
 """The configs of the demo read the data that the demo makes."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
 
 
 @pytest.fixture(scope='module')
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> object:
     """Return the demo data, of two and one image."""
     pytest.importorskip('skimage')
     pytest.importorskip('sklearn')
     from studies.demo.dataset import DemoParameters, make_demo_data
 
-    yield make_demo_data(tmp_path_factory.mktemp('demo') / 'demo', DemoParameters(train=2, val=1))
-    DefaultScope._instance_dict.clear()
+    return make_demo_data(tmp_path_factory.mktemp('demo') / 'demo', DemoParameters(train=2, val=1))
 
 
 def read(file: Path, split: str, made: object) -> list[dict]:

@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from mmdet.registry import MODELS
 from mmdet.testing import demo_mm_inputs
 from mmengine.config import Config, ConfigDict
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import DefaultScope, init_default_scope
+from mmengine.registry import init_default_scope
 from torch import nn
 
 from sn_openmmlab.layers.switch_norm import SwitchNorm
@@ -80,7 +79,6 @@ class Shipped:
         return {'backbone': (self.backbone_norm, count), **rest}
 
     def _build(self, settings: ConfigDict) -> nn.Module:
-        init_default_scope('mmdet')
         settings.backbone.init_cfg = None
         if self.neck == 'c4':
             settings.roi_head.shared_head.init_cfg = None
@@ -106,11 +104,10 @@ class Shipped:
 
 
 @pytest.fixture(scope='module', params=SHIPPED, ids=lambda file: file.stem)
-def shipped(request: pytest.FixtureRequest) -> Iterator[Shipped]:
+def shipped(request: pytest.FixtureRequest) -> Shipped:
     """Return each shipped config in turn."""
-    yield Shipped(request.param)
-    # The toolbox's scope is global: leave none to the tests of other folders.
-    DefaultScope._instance_dict.clear()
+    init_default_scope('mmdet')
+    return Shipped(request.param)
 
 
 def test_norm_layers_are_of_the_type_and_number_that_the_name_says(shipped: Shipped) -> None:

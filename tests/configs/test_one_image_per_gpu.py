@@ -1,13 +1,13 @@
 """DeepLabV3+ trains at one image, where its pooled image is one value a channel."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import DefaultScope, init_default_scope
+from mmengine.registry import init_default_scope
 from mmengine.structures import PixelData
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
@@ -21,7 +21,7 @@ SIDE = 64
 
 
 @pytest.fixture
-def build() -> Iterator[Callable[[str], tuple[nn.Module, Config]]]:
+def build() -> Callable[[str], tuple[nn.Module, Config]]:
     """Return a function that builds the shipped model with the given norm, and its config."""
     register_all_modules(init_default_scope=False)
     init_default_scope('mmseg')
@@ -38,8 +38,7 @@ def build() -> Iterator[Callable[[str], tuple[nn.Module, Config]]]:
         built.init_weights()
         return built.train(), config
 
-    yield build_model
-    DefaultScope._instance_dict.clear()
+    return build_model
 
 
 def one_image() -> dict:

@@ -12,7 +12,7 @@ import torch
 from mmengine.config import Config, ConfigDict
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import DefaultScope, init_default_scope
+from mmengine.registry import init_default_scope
 from mmengine.structures import PixelData
 from mmengine.utils.dl_utils.parrots_wrapper import SyncBatchNorm
 from mmseg.registry import MODELS
@@ -78,12 +78,10 @@ class Shipped:
 
 
 @pytest.fixture(scope='module', params=SHIPPED, ids=lambda file: file.stem)
-def shipped(request: pytest.FixtureRequest) -> Iterator[Shipped]:
+def shipped(request: pytest.FixtureRequest) -> Shipped:
     """Return each shipped config in turn."""
     register_all_modules(init_default_scope=False)
-    yield Shipped(request.param)
-    # The toolbox's scope is global: leave none to the tests of other folders.
-    DefaultScope._instance_dict.clear()
+    return Shipped(request.param)
 
 
 @pytest.fixture(scope='module')

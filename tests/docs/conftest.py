@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from mmengine.registry import DefaultScope
 
 ROOT = Path(__file__).resolve().parents[2]
 PATTERNS = ('README.md', 'CONTRIBUTING.md', 'docs/**/*.md', 'configs/**/README.md')
@@ -37,12 +36,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(name, pages, ids=lambda page: str(page.relative_to(ROOT)))
     if 'command' in metafunc.fixturenames:
         metafunc.parametrize('command', commands())
-
-
-@pytest.fixture(autouse=True)
-def restore_default_scope(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take back the default scope that a runner leaves behind, which is global."""
-    monkeypatch.setattr(DefaultScope, '_instance_dict', DefaultScope._instance_dict.copy())
 
 
 @pytest.fixture(scope='session')

@@ -5,7 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ import pytest
 import torch
 from mmdet.registry import DATASETS, HOOKS, METRICS, MODELS
 from mmengine.config import Config
-from mmengine.registry import DefaultScope, init_default_scope
+from mmengine.registry import init_default_scope
 
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.switch_norm import SwitchNorm
@@ -32,11 +32,9 @@ PICTURES = {'train': 3, 'val': 2, 'test': 1}
 
 
 @pytest.fixture(autouse=True)
-def mmdet_scope() -> Iterator[None]:
-    """Set the toolbox's scope, which is global, for these tests only."""
+def mmdet_scope() -> None:
+    """Set the toolbox's scope."""
     init_default_scope('mmdet')
-    yield
-    DefaultScope._instance_dict.clear()
 
 
 @pytest.fixture(scope='module')

@@ -4,7 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import cv2
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.registry import DefaultScope, init_default_scope
+from mmengine.registry import init_default_scope
 
 from sn_openmmlab.analysis.norms import norm_layers
 from sn_openmmlab.errors import UsageError
@@ -30,11 +30,9 @@ PICTURES = {'train': 3, 'val': 2}
 
 
 @pytest.fixture(autouse=True)
-def mmseg_scope() -> Iterator[None]:
-    """Set the toolbox's scope, which is global, for these tests only."""
+def mmseg_scope() -> None:
+    """Set the toolbox's scope."""
     init_default_scope('mmseg')
-    yield
-    DefaultScope._instance_dict.clear()
 
 
 @pytest.fixture(scope='module')

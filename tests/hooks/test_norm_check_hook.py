@@ -130,8 +130,6 @@ class Net(BaseModel):
 def test_hook_of_a_config_works_in_mmengines_own_runner(
     tmp_path: Path, logged: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A runner leaves its default scope behind, which is global.
-    monkeypatch.setattr(DefaultScope, '_instance_dict', DefaultScope._instance_dict.copy())
     # By its name: mmengine 0.10.7 cannot write a config that has a class.
     monkeypatch.setitem(MODELS.module_dict, 'Net', Net)
     config = dict(

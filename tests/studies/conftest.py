@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.registry import MODELS, DefaultScope
+from mmengine.registry import MODELS
 from torch import nn
 
 from sn_openmmlab.layers.switch_norm import SwitchNorm
@@ -45,7 +45,6 @@ def four_layers() -> Iterator[None]:
     MODELS.register_module(module=FourLayers)
     yield
     MODELS.module_dict.pop('FourLayers')
-    DefaultScope._instance_dict.clear()
 
 
 @pytest.fixture

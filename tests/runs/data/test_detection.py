@@ -39,9 +39,13 @@ class OwnDataset(CocoDataset):
 @pytest.fixture(autouse=True)
 def no_scope_is_left() -> Iterator[None]:
     """Check that the global default scope of the registries is left unchanged."""
-    before = dict(DefaultScope._instance_dict)
+    before = _scopes()
     yield
-    assert dict(DefaultScope._instance_dict) == before
+    assert _scopes() == before
+
+
+def _scopes() -> dict[str, str]:
+    return {name: kept.scope_name for name, kept in DefaultScope._instance_dict.items()}
 
 
 @pytest.fixture

@@ -8,13 +8,9 @@ from torch import nn
 @pytest.fixture
 def steps_module():
     pytest.importorskip('mmdet')
-    from mmengine.registry import DefaultScope
-
     from studies.benchmarks import steps
 
-    yield steps
-    # The steps leave the scope of MMDetection to later tests.
-    DefaultScope._instance_dict.clear()
+    return steps
 
 
 def test_norm_replaces_every_sn(steps_module):
