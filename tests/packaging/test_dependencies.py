@@ -17,8 +17,10 @@ TOOLBOXES = {
     'mmcv': ('onedl-mmcv', 'mmcv'),
     'mmdet': ('onedl-mmdetection', 'mmdet'),
     'mmengine': ('onedl-mmengine', 'mmengine'),
+    'mmpretrain': ('onedl-mmpretrain', 'mmpretrain'),
     'mmseg': ('onedl-mmsegmentation', 'mmsegmentation'),
     'pycocotools': ('pycocotools', 'pycocotools'),
+    'torchvision': ('torchvision', 'torchvision'),
 }
 # the extras that each folder may use besides a stack
 EXTRAS = {
