@@ -37,7 +37,11 @@ def find_images(inputs: Iterable[str | Path]) -> list[Path]:
 
 
 def _images_in(folder: Path) -> list[Path]:
-    seen = [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith('.')]
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise UsageError(f'{folder} cannot be read: {error.strerror}.') from error
+    seen = [entry for entry in entries if not entry.name.startswith('.')]
     files = [entry for entry in seen if entry.is_file()]
     images = [file for file in files if file.suffix.lower() in _SUFFIXES]
     if not images:

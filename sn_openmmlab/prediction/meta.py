@@ -7,21 +7,23 @@ import numpy as np
 from mmengine.config import Config
 from torch import nn
 
-from sn_openmmlab.checkpoints.files.fetching import fetch_checkpoint
 from sn_openmmlab.runs.data.datasets import registered
 
 
-def dataset_meta(model: nn.Module, config: Config) -> dict[str, list]:
+def dataset_meta(
+    checkpoint: Mapping[str, Any], model: nn.Module, config: Config
+) -> dict[str, list]:
     """Return ``classes``, the names, and ``palette``, an RGB colour for each of them.
 
     They come from the checkpoint, or else from the dataset of the config. A class that has no name
     there is ``class 7``, and one without a colour gets a random one, always the same.
 
     Args:
+        checkpoint: as mmengine reads it.
         model: tells how many classes there are.
         config: of `sn_openmmlab.prediction.config.inference_config`.
     """
-    meta = _of_checkpoint(config.load_from)
+    meta = _of_checkpoint(checkpoint)
     if not meta.get('classes'):
         meta = _of_config(config)
     names = list(meta.get('classes') or ())
@@ -36,8 +38,8 @@ def dataset_meta(model: nn.Module, config: Config) -> dict[str, list]:
     return {'classes': names, 'palette': [tuple(color) for color in palette]}
 
 
-def _of_checkpoint(source: str) -> Mapping[str, Any]:
-    meta = fetch_checkpoint(source).get('meta')
+def _of_checkpoint(checkpoint: Mapping[str, Any]) -> Mapping[str, Any]:
+    meta = checkpoint.get('meta')
     meta = meta if isinstance(meta, dict) else {}
     # The older toolboxes had CLASSES and PALETTE here, in capitals.
     found = meta.get('dataset_meta') or meta

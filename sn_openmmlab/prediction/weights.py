@@ -22,8 +22,8 @@ def load_trained(model: nn.Module, config: Config) -> None:
         UsageError: the checkpoint does not fit the model.
     """
     check_trained(model, config.load_from)
-    load_checkpoint(model, config.load_from, map_location='cpu')
-    model.dataset_meta = dataset_meta(model, config)
+    checkpoint = load_checkpoint(model, config.load_from, map_location='cpu')
+    model.dataset_meta = dataset_meta(checkpoint, model, config)
 
 
 class TrainedWeights:

@@ -10,13 +10,14 @@ import pytest
 
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.prediction.images import find_images
+from sn_openmmlab.prediction.prediction import Predictor
 from sn_openmmlab.prediction.run import build_predictor, check_device, predict_images
 
 
-def _check_predictions(config: Path, untrained: Callable, images: Path, out: Path) -> dict:
+def _check_predictions(predict: Predictor, images: Path, out: Path) -> dict:
     """Predict on images of every kind and return the records by the names of their files."""
     files = find_images([images])
-    predict_images(build_predictor(*untrained(config), 'cpu'), files, out)
+    predict_images(predict, files, out)
     records = {}
     for file in files:
         record = json.loads((out / 'preds' / f'{file.stem}.json').read_text())
@@ -31,7 +32,11 @@ def _check_predictions(config: Path, untrained: Callable, images: Path, out: Pat
 def test_detector_takes_images_of_every_kind(
     detection_config: Path, untrained: Callable, odd_images: Path, tmp_path: Path
 ) -> None:
-    records = _check_predictions(detection_config, untrained, odd_images, tmp_path)
+    config, checkpoint = untrained(detection_config)
+    # Drawing takes most of the time.
+    config.model.test_cfg.rcnn.max_per_img = 10
+    predict = build_predictor(config, checkpoint, 'cpu', 0)
+    records = _check_predictions(predict, odd_images, tmp_path)
     for record in records.values():
         assert record.keys() == {'labels', 'class_names', 'scores', 'bboxes'}
         assert len(record['bboxes']) == len(record['scores']) == len(record['labels'])
@@ -46,7 +51,8 @@ def test_detector_takes_images_of_every_kind(
 def test_segmenter_takes_images_of_every_kind(
     segmentation_config: Path, untrained: Callable, odd_images: Path, tmp_path: Path
 ) -> None:
-    records = _check_predictions(segmentation_config, untrained, odd_images, tmp_path)
+    predict = build_predictor(*untrained(segmentation_config), 'cpu')
+    records = _check_predictions(predict, odd_images, tmp_path)
     for name, record in records.items():
         label_map = cv2.imread(str(tmp_path / 'preds' / record['label_map']), -1)
         (image,) = odd_images.glob(f'{name}.*')
