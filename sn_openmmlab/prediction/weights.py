@@ -27,9 +27,10 @@ def load_trained(model: nn.Module, config: Config) -> None:
 
 
 class TrainedWeights:
-    """What an inferencer of mmengine's kind does otherwise if it comes first among its bases.
+    """Makes an inferencer of mmengine load the checkpoint that its config names, once checked.
 
-    Its config is that of `sn_openmmlab.prediction.config.inference_config`, and it gets no weights.
+    It goes before the inferencer among the bases of a class. The config is one of
+    `sn_openmmlab.prediction.config.inference_config`, and ``weights`` stays None.
     """
 
     def _load_weights_to_model(
