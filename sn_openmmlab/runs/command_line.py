@@ -1,4 +1,4 @@
-"""The arguments that the command lines of training, testing and the report share."""
+"""The arguments that the command lines of training, testing, report and predictions share."""
 
 import argparse
 import os
@@ -13,13 +13,19 @@ from sn_openmmlab.runs.norm_swap import read_norm
 
 def run_parser(description: str) -> argparse.ArgumentParser:
     """Return a parser with the arguments that every run of a config takes."""
+    parser = config_parser(description)
+    parser.add_argument('--work-dir', help='folder for the results')
+    return parser
+
+
+def config_parser(description: str) -> argparse.ArgumentParser:
+    """Return a parser with the arguments that say which model to build."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         'config',
         help='a config of MMDetection, MMSegmentation or MMPretrain: a file, or a name in the zoo '
         'such as mmdet::retinanet/retinanet_r50_fpn_1x_coco.py',
     )
-    parser.add_argument('--work-dir', help='folder for the results')
     parser.add_argument(
         '--cfg-options',
         nargs='+',

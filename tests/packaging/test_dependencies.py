@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 # used where it is installed, and no dependency
-OPTIONAL = {'sn_openmmlab': {'triton'}}
+OPTIONAL = {'sn_openmmlab': {'triton', 'mmpretrain'}, 'tests': {'mmpretrain'}}
 # what each stack brings, by the name of its distribution in onedl and in openmmlab
 TOOLBOXES = {
     'cv2': ('opencv-python', 'opencv-python'),

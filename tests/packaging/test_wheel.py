@@ -19,7 +19,14 @@ from packaging.requirements import Requirement
 
 import sn_openmmlab
 
-TOOLS = ['_sleeping_threads.py', 'convert_checkpoint.py', 'report.py', 'test.py', 'train.py']
+TOOLS = [
+    '_sleeping_threads.py',
+    'convert_checkpoint.py',
+    'predict.py',
+    'report.py',
+    'test.py',
+    'train.py',
+]
 
 
 def _succeed(*command: object, **options: object) -> str:
