@@ -3,12 +3,12 @@
 import json
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import cv2
 import numpy as np
 
+from sn_openmmlab.checkpoints.files.writing import write_file
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.prediction.prediction import Prediction
 
@@ -57,26 +57,15 @@ def write_prediction(prediction: Prediction, image: Path, name: str, folder: Pat
     """
     record = {'image': str(image), **prediction.record}
     suffix = '.jpg' if image.suffix.lower() in ('.jpg', '.jpeg') else '.png'
-    _write(folder / _PICTURES / f'{name}{suffix}', _encoded(prediction.picture[..., ::-1], suffix))
+    picture = _encoded(prediction.picture[..., ::-1], suffix)
+    write_file(picture, folder / _PICTURES / f'{name}{suffix}')
     if prediction.label_map is not None:
         record['label_map'] = f'{name}.png'
         small = prediction.label_map.max() < 256
         label_map = prediction.label_map.astype(np.uint8 if small else np.uint16)
-        _write(folder / _RECORDS / f'{name}.png', _encoded(label_map, '.png'))
-    _write(folder / _RECORDS / f'{name}.json', f'{json.dumps(record)}\n'.encode())
+        write_file(_encoded(label_map, '.png'), folder / _RECORDS / f'{name}.png')
+    write_file(f'{json.dumps(record)}\n'.encode(), folder / _RECORDS / f'{name}.json')
 
 
 def _encoded(pixels: np.ndarray, suffix: str) -> bytes:
     return cv2.imencode(suffix, pixels)[1].tobytes()
-
-
-def _write(file: Path, content: bytes) -> None:
-    unfinished = file.with_name(f'.{file.name}.unfinished')
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_bytes(content)
-        unfinished.replace(file)
-    except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise UsageError(f'{file} cannot be written: {error.strerror}.') from error

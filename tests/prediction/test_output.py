@@ -53,7 +53,7 @@ def test_label_map_keeps_its_labels(largest: int, kind: type, tmp_path: Path) ->
 
 def test_file_that_cannot_be_written_leaves_nothing_unfinished(tmp_path: Path) -> None:
     (tmp_path / 'preds/a.json').mkdir(parents=True)
-    with pytest.raises(UsageError, match=r'preds/a\.json cannot be written'):
+    with pytest.raises(UsageError, match=r'preds/a\.json is a folder'):
         write_prediction(Prediction(RED, {}), Path('a.png'), 'a', tmp_path)
     assert [file.name for file in (tmp_path / 'preds').iterdir()] == ['a.json']
 
