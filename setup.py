@@ -10,7 +10,14 @@ from setuptools.command.build_py import build_py
 
 MIM = 'sn_openmmlab/.mim'
 CONFIG_FILES = ('*.py', '*.yml', '*.md')
-TOOLS = ('train.py', 'test.py', 'report.py', 'convert_checkpoint.py', '_sleeping_threads.py')
+TOOLS = (
+    'train.py',
+    'test.py',
+    'report.py',
+    'predict.py',
+    'convert_checkpoint.py',
+    '_sleeping_threads.py',
+)
 
 
 def mim_files() -> list[Path]:

@@ -8,14 +8,15 @@ from mmengine.registry import HOOKS, MODELS, WEIGHT_INITIALIZERS
 from sn_openmmlab.checkpoints.files.safe_globals import allow_mmengine_checkpoints
 from sn_openmmlab.checkpoints.pretrained import SNPretrained
 from sn_openmmlab.flop_counts import register_flop_counts
+from sn_openmmlab.hooks.batch_norm_weights_hook import BatchNormWeightsHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.layers.names import LAYERS
-from sn_openmmlab.with_sn import build_with_sn
+from sn_openmmlab.with_norm import build_with_norm
 
 _REGISTERED = {
-    MODELS: {**LAYERS, 'WithSN': build_with_sn},
+    MODELS: {**LAYERS, 'WithNorm': build_with_norm},
     WEIGHT_INITIALIZERS: {'SNPretrained': SNPretrained},
-    HOOKS: {'NormCheckHook': NormCheckHook},
+    HOOKS: {'NormCheckHook': NormCheckHook, 'BatchNormWeightsHook': BatchNormWeightsHook},
 }
 
 for _registry, _items in _REGISTERED.items():

@@ -23,6 +23,7 @@ from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
 ROOT = Path(sn_openmmlab.__file__).parents[1]
 LAYERS = {**dict.fromkeys(['SN', 'SN1d', 'SN2d', 'SN3d'], SwitchNorm), 'SyncSN': SyncSwitchNorm}
+SCOPES = ['mmengine', 'mmdet', 'mmseg', 'mmpretrain']
 
 
 def _python(code, cwd):
@@ -40,7 +41,7 @@ def test_the_root_registry_knows_the_layers_by_their_names(alias):
     assert MODELS.get(alias) is LAYERS[alias]
 
 
-@pytest.mark.parametrize('scope', ['mmengine', 'mmdet', 'mmseg'])
+@pytest.mark.parametrize('scope', SCOPES)
 def test_the_weight_initializer_is_found_by_its_name(scope):
     with DefaultScope.overwrite_default_scope(scope):
         initializer = WEIGHT_INITIALIZERS.build({'type': 'SNPretrained', 'checkpoint': 'a.pth'})
@@ -49,14 +50,14 @@ def test_the_weight_initializer_is_found_by_its_name(scope):
     assert initializer.checkpoint == 'a.pth'
 
 
-@pytest.mark.parametrize('scope', ['mmengine', 'mmdet', 'mmseg'])
+@pytest.mark.parametrize('scope', SCOPES)
 def test_the_hook_is_found_by_its_name(scope):
     with DefaultScope.overwrite_default_scope(scope):
         assert type(HOOKS.build({'type': 'NormCheckHook'})) is NormCheckHook
 
 
 @pytest.mark.parametrize('alias', LAYERS)
-@pytest.mark.parametrize('scope', ['mmengine', 'mmdet', 'mmseg'])
+@pytest.mark.parametrize('scope', SCOPES)
 def test_the_toolboxes_build_it_and_name_it_sn(scope, alias):
     cfg = {'type': alias, 'scopes': ['gn', 'bn'], 'num_groups': 2, 'momentum': 0.3}
     with DefaultScope.overwrite_default_scope(scope):
@@ -74,30 +75,6 @@ def test_requires_grad_false_freezes_all_of_its_parameters():
 
     trained = {name: parameter.requires_grad for name, parameter in layer.named_parameters()}
     assert trained == dict.fromkeys(['weight', 'bias', 'mean_weight', 'var_weight'], False)
-
-
-def test_a_toolbox_that_is_a_child_of_the_root_finds_it(tmp_path):
-    # mmpretrain needs torchvision to import, so its registry is made here.
-    lines = _python(
-        """
-        import sn_openmmlab
-        from mmcv.cnn import ConvModule
-        from mmengine.registry import MODELS, DefaultScope, Registry
-
-        children = Registry('model', parent=MODELS, scope='mmpretrain', locations=[])
-        children.register_module(name='ConvModule', module=ConvModule)
-        DefaultScope.get_instance('test', scope_name='mmpretrain')
-        module = children.build(dict(
-            type='ConvModule', in_channels=3, out_channels=8, kernel_size=3,
-            norm_cfg=dict(type='SN')))
-        print(module.norm_name, type(module.norm).__name__, type(module.norm).__module__)
-        print(children.get('SN2d').__name__)
-        """,
-        tmp_path,
-    )
-
-    # Before them mmengine warns that mmpretrain is not installed.
-    assert lines[-2:] == ['sn SwitchNorm sn_openmmlab.layers.switch_norm', 'SwitchNorm']
 
 
 def test_a_config_needs_only_the_custom_import(tmp_path):

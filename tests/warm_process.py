@@ -27,7 +27,7 @@ IMPORTS = (
     'matplotlib.pyplot',
     *(
         f'{toolbox}.{part}'
-        for toolbox in ('mmdet', 'mmseg')
+        for toolbox in ('mmdet', 'mmseg', 'mmpretrain')
         for part in ('models', 'datasets', 'engine', 'evaluation', 'visualization', 'apis')
     ),
 )

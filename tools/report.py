@@ -14,8 +14,7 @@ from sn_openmmlab.checkpoints.files.safe_loading import load_safely
 from sn_openmmlab.errors import exit_with_sentence
 from sn_openmmlab.hooks.norm_check_hook import log_norms
 from sn_openmmlab.runs import options
-from sn_openmmlab.runs.command_line import run_parser
-from sn_openmmlab.runs.config import read_config
+from sn_openmmlab.runs.command_line import config_of, run_parser
 from sn_openmmlab.runs.data.check import check_data
 from sn_openmmlab.runs.runner import build_runner
 from sn_openmmlab.runs.weights.check import check_trained
@@ -23,7 +22,7 @@ from sn_openmmlab.runs.weights.check import check_trained
 
 def main() -> None:
     args = run_parser(__doc__.split('\n')[0]).parse_args()
-    config = read_config(args.config, args.cfg_options, args.convert_norms)
+    config = config_of(args)
     options.set_work_dir(config, args.work_dir)
     runs = find_runs(config.work_dir)
     checkpoint = newest_checkpoint(config.work_dir)

@@ -23,6 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # Of each stack the environment, the name of mmcv, and the minutes in which one core compiles it.
 STACKS = {'onedl': ('.venv', 'onedl-mmcv', 28), 'openmmlab': ('.venv-openmmlab', 'mmcv', 40)}
+# Installs into an environment what torchvision, which MMPretrain imports, needs there.
+DECLARATION = ROOT / 'tools' / 'declare_torchvision_ops.py'
 # What the output of a failed command says, and the sentence for it; the first match counts. Pip
 # warns about the network and tries again, so that comes last.
 CAUSES = {
@@ -71,7 +73,8 @@ def set_up(stack: str) -> None:
     started, venv = time.monotonic(), ROOT / STACKS[stack][0]
     python, stamp = venv / 'bin' / 'python', venv / '.complete'
     # A checkout that was moved must be installed again.
-    parts = (stack.encode(), os.fsencode(ROOT), (ROOT / 'pyproject.toml').read_bytes())
+    files = [(ROOT / 'pyproject.toml').read_bytes(), DECLARATION.read_bytes()]
+    parts = [stack.encode(), os.fsencode(ROOT), *files]
     content = hashlib.sha256(b'\0'.join(parts)).hexdigest()
     if python.exists() and stamp.is_file() and stamp.read_text() == content:
         say(f'{venv.name} is complete')
@@ -116,8 +119,9 @@ def install(stack: str, venv: Path, python: Path) -> None:
         say('   OpenCV finds no libGL: taking its headless build')
         (pin,) = (pin for pin in extras[stack] if pin.startswith('opencv-python=='))
         pip('--force-reinstall', '--no-deps', pin.replace('python', 'python-headless'))
-    say('3/3 checking that mmcv.ops, mmdet and mmseg import')
-    code = 'import mmcv.ops, mmdet, mmseg'
+    say('3/3 checking that mmcv.ops, mmdet, mmseg and mmpretrain import')
+    run([str(python), str(DECLARATION)], venv, 'cannot write into the environment')
+    code = 'import mmcv.ops, mmdet, mmseg, mmpretrain'
     run([str(python), '-c', code], venv, f'the packages are installed, but {code!r} fails')
 
 

@@ -11,11 +11,11 @@ from sn_openmmlab.runs import options
 from sn_openmmlab.runs.build_errors import REGISTRIES, building
 from sn_openmmlab.runs.command_line import (
     add_launcher,
+    config_of,
     export_local_rank,
     is_first_of_machine,
     run_parser,
 )
-from sn_openmmlab.runs.config import read_config
 from sn_openmmlab.runs.data.check import check_data
 from sn_openmmlab.runs.runner import build_runner, dump_predictions
 from sn_openmmlab.runs.weights.check import check_trained
@@ -34,7 +34,7 @@ def main() -> None:
     args = parser.parse_args()
     export_local_rank(args.local_rank)
 
-    config = read_config(args.config, args.cfg_options, args.convert_norms)
+    config = config_of(args)
     options.set_work_dir(config, args.work_dir)
     check_checkpoint(args.checkpoint)
     config.load_from = args.checkpoint

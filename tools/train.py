@@ -12,12 +12,13 @@ from sn_openmmlab.runs import options
 from sn_openmmlab.runs.build_errors import REGISTRIES, building
 from sn_openmmlab.runs.command_line import (
     add_launcher,
+    config_of,
     export_local_rank,
     is_first_of_machine,
     run_parser,
 )
-from sn_openmmlab.runs.config import read_config
 from sn_openmmlab.runs.data.check import check_data
+from sn_openmmlab.runs.dump import check_dump_config, dump_config
 from sn_openmmlab.runs.runner import build_runner
 from sn_openmmlab.runs.weights.check import check_start
 from sn_openmmlab.runs.weights.files import check_load_from, check_pretrained
@@ -39,10 +40,20 @@ def main() -> None:
         metavar='CHECKPOINT',
         help='resume from this checkpoint, or from the newest in the work folder',
     )
+    parser.add_argument(
+        '--dump',
+        metavar='FILE.py',
+        help="write the config with all changes to this file for the toolbox's tools, and end",
+    )
     args = parser.parse_args()
     export_local_rank(args.local_rank)
 
-    config = read_config(args.config, args.cfg_options, args.convert_norms)
+    config = config_of(args)
+    if args.dump:
+        check_dump_config(args.dump, config)
+        print(dump_config(config, args.dump))
+        print(f'The config is in {args.dump}.')
+        return
     options.set_work_dir(config, args.work_dir)
     if args.amp:
         options.use_amp(config)

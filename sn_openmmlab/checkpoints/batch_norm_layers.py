@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import torch
+from mmengine.logging import print_log
 from torch import Tensor
 
 from sn_openmmlab.checkpoints.names import few, shown
@@ -17,7 +18,10 @@ _PARTS = (*BATCH_NORM.parts, 'num_batches_tracked')
 
 
 def fill_layers(
-    layers: Mapping[str, SwitchNorm], weights: Mapping[str, Tensor], batch_ratio: float
+    layers: Mapping[str, SwitchNorm],
+    weights: Mapping[str, Tensor],
+    batch_ratio: float,
+    strict: bool = True,
 ) -> dict[str, Tensor]:
     """Return the weights with the BatchNorm of each SN layer turned into that layer's own.
 
@@ -28,10 +32,12 @@ def fill_layers(
         weights: The weights by name; they are not copied.
         batch_ratio: The importance ratio at which `'bn'` starts in layers that train, as in
             `convert_batch_norm`. Frozen layers get 1.
+        strict: Whether each layer must have a BatchNorm among the weights. One that has none keeps
+            its λ, and has to be among the weights under its own name to get γ and β.
 
     Raises:
-        UsageError: `batch_ratio` is outside (0, 1], a layer has no BatchNorm among the weights,
-            or it does not mix `'bn'`. The message names the layers but not the file.
+        UsageError: `batch_ratio` is outside (0, 1], a layer has no BatchNorm among the weights
+            although it must, or it does not mix `'bn'`. The message names the layers, not the file.
     """
     # Refuse a wrong ratio even if every layer is frozen.
     controls_at(batch_ratio, AUTHORS_SCOPES[3])
@@ -51,9 +57,15 @@ def fill_layers(
         # A frozen layer could not adapt to a share of the other scopes.
         controls = controls_at(batch_ratio if layer.mean_weight.requires_grad else 1, layer.scopes)
         filled |= {joined(name, part): torch.tensor(controls) for part in CONTROLS}
-    if unmatched:
+    if unmatched and strict:
         raise UsageError(
             f'it holds neither SN nor BatchNorm for these SN layers: {few(unmatched)}.'
+        )
+    if unmatched:
+        print_log(
+            'SN layers start with equal importance ratios, since the file holds neither SN nor '
+            f'BatchNorm for them: {few(unmatched)}.',
+            logger='current',
         )
     return filled
 

@@ -5,7 +5,10 @@ The toolboxes name a layer after its norm: `bn1` becomes `sn1`. Layers of other 
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping
+
+from torch import Tensor
 
 from sn_openmmlab.checkpoints.weight_names import joined
 from sn_openmmlab.layers.switch_norm import SwitchNorm
@@ -34,6 +37,36 @@ def batch_norm_of(name: str, layer: SwitchNorm, norms: Collection[str]) -> str |
     """
     other = re.sub(rf'(^|\.){layer._abbr_}(?=[^.]*$)', r'\1bn', name)
     return next((found for found in (name, other) if found in norms), None)
+
+
+def renamed_norms(weights: Mapping[str, Tensor], layers: Iterable[str]) -> dict[str, Tensor]:
+    """Return the weights with SN layers renamed as the layers of a model are called.
+
+    SN that was built by a `norm_cfg` is called `sn1`. SN that took the place of another norm in a
+    built model is called as that one was, `bn1` or `gn1`.
+
+    Args:
+        weights: The weights by name; their metadata are renamed too.
+        layers: The names of the SN layers of the model.
+    """
+    found = {name.removesuffix('.mean_weight') for name in weights if name.endswith('.mean_weight')}
+    theirs = {as_sn(name, 'bn|gn'): name for name in found}
+    renames = {
+        theirs[as_sn(name, 'bn|gn')]: name
+        for name in layers
+        if name not in found and as_sn(name, 'bn|gn') in theirs
+    }
+
+    out = OrderedDict((_renamed(name, renames), value) for name, value in weights.items())
+    records = getattr(weights, '_metadata', None)
+    if records is not None:
+        out._metadata = {renames.get(name, name): record for name, record in records.items()}
+    return out
+
+
+def _renamed(name: str, renames: Mapping[str, str]) -> str:
+    layer, _, part = name.rpartition('.')
+    return joined(renames[layer], part) if layer in renames else name
 
 
 def as_sn(layer: str, norms: str = 'bn') -> str:

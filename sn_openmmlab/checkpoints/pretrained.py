@@ -36,6 +36,9 @@ class SNPretrained(PretrainedInit):
         prefix: What the names of the part to load start with, such as `'backbone.'`. By default it
             is found out.
         map_location: As in `torch.load`.
+        strict: Whether the file must hold all convolutions and norm layers of the module. If not,
+            those that it lacks keep their initial values, and an SN layer takes over what the file
+            has in its place, such as γ and β of GroupNorm. The log names them.
 
     Raises:
         UsageError: There is no `checkpoint`. When it is called: the file cannot be read, it does
@@ -70,6 +73,7 @@ class SNPretrained(PretrainedInit):
         batch_ratio: float = BATCH_RATIO,
         prefix: str | None = None,
         map_location: Any = 'cpu',
+        strict: bool = True,
     ) -> None:
         # Python's own message would not name the config that mmengine builds it from.
         if not checkpoint:
@@ -79,6 +83,7 @@ class SNPretrained(PretrainedInit):
             )
         super().__init__(checkpoint, prefix, map_location)
         self.batch_ratio = batch_ratio
+        self.strict = strict
 
     def __call__(self, module: nn.Module) -> None:
         """Load the weights into `module`.
@@ -104,8 +109,8 @@ class SNPretrained(PretrainedInit):
         _check_order(module)
         checkpoint = fetch_checkpoint(self.checkpoint, self.map_location)
         try:
-            weights = weights_for(module, checkpoint, self.prefix, self.batch_ratio)
-            check_weights(module, weights)
+            weights = weights_for(module, checkpoint, self.prefix, self.batch_ratio, self.strict)
+            check_weights(module, weights, self.strict)
         except UsageError as error:
             raise UsageError(
                 f'{self.checkpoint} cannot start {type(module).__name__}: {error}'

@@ -12,20 +12,28 @@ from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.names import NORMS
 
 
-def check_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
+def check_weights(module: nn.Module, weights: Mapping[str, Tensor], strict: bool = True) -> None:
     """Raise UsageError unless the weights fill the module and belong to the same network.
 
     The weights may lack linear layers, and have another number of classes in the last layers. The
     message names the weights but not the file.
+
+    Args:
+        module: The module to fill.
+        weights: Its weights by name.
+        strict: Whether they must hold all its convolutions and norm layers. If not, one will do.
     """
     own, layers = module.state_dict(), dict(module.named_modules(remove_duplicate=False))
-    _check_filled(own, layers, weights)
+    _check_filled(own, layers, weights, strict)
     _check_others(own, layers, weights)
     check_usable({n: weights[n] for n, w in own.items() if n in weights and w.is_floating_point()})
 
 
 def _check_filled(
-    own: Mapping[str, Tensor], layers: Mapping[str, nn.Module], weights: Mapping[str, Tensor]
+    own: Mapping[str, Tensor],
+    layers: Mapping[str, nn.Module],
+    weights: Mapping[str, Tensor],
+    strict: bool,
 ) -> None:
     """Raise UsageError if convolutions or norm layers would not be filled."""
     missing, misfits = [], {}
@@ -39,7 +47,7 @@ def _check_filled(
         # The offset branch of a deformable convolution is learned from its initial values.
         elif f'{layer.rpartition(".")[0]}.weight' not in own:
             missing.append(name)
-    if missing:
+    if missing and (strict or own.keys().isdisjoint(weights)):
         raise UsageError(f'it lacks {few(missing)}{_instead(weights, own)}.')
     if any(not _is_of_other_classes(name, *shapes, layers) for name, shapes in misfits.items()):
         raise UsageError(f'it has {few_misfits(misfits)}.')

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from sn_openmmlab.checkpoints.batch_norm_layers import fill_layers
 from sn_openmmlab.checkpoints.files.weights import find_weights
 from sn_openmmlab.checkpoints.names import few
+from sn_openmmlab.checkpoints.norm_names import renamed_norms
 from sn_openmmlab.checkpoints.plans.layouts import to_toolbox
 from sn_openmmlab.checkpoints.plans.norm_shapes import AUTHORS_SCOPES
 from sn_openmmlab.checkpoints.settings import TrainedSettings, advise_correction
@@ -21,7 +22,11 @@ from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 
 def weights_for(
-    module: nn.Module, checkpoint: Mapping[str, Any], prefix: str | None, batch_ratio: float
+    module: nn.Module,
+    checkpoint: Mapping[str, Any],
+    prefix: str | None,
+    batch_ratio: float,
+    strict: bool = True,
 ) -> dict[str, Tensor]:
     """Return the weights of a checkpoint by the names that they have in a module.
 
@@ -30,6 +35,7 @@ def weights_for(
         checkpoint: The checkpoint as it was read.
         prefix: What the names of the part to load start with; None to find it out.
         batch_ratio: The importance ratio at which `'bn'` starts if the file has BatchNorm.
+        strict: Whether it must have SN or BatchNorm for each SN layer.
 
     Raises:
         UsageError: The checkpoint has no such part, its layout is not known, its SN was trained
@@ -39,10 +45,11 @@ def weights_for(
     layers = {name: m for name, m in module.named_modules() if isinstance(m, SwitchNorm)}
     if not layers:
         return weights
+    weights = renamed_norms(weights, layers)
     trained = TrainedSettings(checkpoint, weights)
     has_switch_norm = any(name.endswith('.mean_weight') for name in weights)
     of_authors = has_switch_norm and not _are_own(weights, layers)
-    weights = to_toolbox(weights) if of_authors else weights
+    weights = renamed_norms(to_toolbox(weights), layers) if of_authors else weights
     learned = {name: m for name, m in layers.items() if f'{name}.mean_weight' in weights}
     if of_authors:
         _check_scopes_of_authors(learned, weights)
@@ -50,7 +57,7 @@ def weights_for(
         trained.check(learned)
     if (of_authors or trained.of_authors) and (warning := advise_correction(learned)):
         print_log(warning, logger='current', level=logging.WARNING)
-    return fill_layers(layers, weights, batch_ratio)
+    return fill_layers(layers, weights, batch_ratio, strict)
 
 
 def _part(

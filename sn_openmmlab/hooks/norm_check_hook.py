@@ -9,7 +9,9 @@ from mmengine.logging import print_log
 from mmengine.runner import Runner
 from torch import nn
 
+from sn_openmmlab.analysis.norm_changes import changes_table, norm_changes
 from sn_openmmlab.analysis.norms import describe_norms, norm_layers
+from sn_openmmlab.checkpoints.trial_loading import unwrapped
 from sn_openmmlab.config_tree import imported_modules, walk
 from sn_openmmlab.hooks.norm_warnings import warn_of_accumulation, warn_of_norm_eval
 from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm
@@ -20,14 +22,10 @@ from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 _UNREACHED = (
     "A norm_cfg = dict(type='SN') at the top of a config does not reach parts that a base config "
     'built with their own norm_cfg: set it in the backbone, the neck and the heads, or let '
-    "model.type='WithSN' convert them (with our tools, --convert-norms); see "
+    "model.type='WithNorm' replace them (with our tools, --norm SN); see "
     'docs/guides/your_config.md.'
 )
 _UNNAMED = "The config imports sn_openmmlab, but no norm_cfg in it has the type 'SN'."
-_NOTHING = (
-    'WithSN and --convert-norms turn BatchNorm into SN, and this model has none: to replace other '
-    "norms by SN, set the type 'SN' in the norm_cfg of each part."
-)
 
 
 class NormCheckHook(Hook):
@@ -41,7 +39,9 @@ class NormCheckHook(Hook):
     """
 
     def before_run(self, runner: Runner) -> None:
-        """Apply ``sync_bn`` and log the norm layers."""
+        """Apply ``sync_bn`` and log the norm layers, and which norms were replaced."""
+        if changes := norm_changes(unwrapped(runner.model)):
+            print_log(f'The norms of the model:\n{changes_table(changes)}', logger='current')
         sync_norms(runner.model, runner.cfg)
         log_norms(runner.model, runner.cfg)
 
@@ -59,7 +59,8 @@ def log_norms(model: nn.Module, config: Config) -> None:
     The level is WARNING if no layer is SN although the config imports the package or names SN.
     """
     layers = norm_layers(model)
-    why = '' if any(layer.switchable for layer in layers) else _why_none(config)
+    as_wanted = norm_changes(unwrapped(model)) or any(layer.switchable for layer in layers)
+    why = '' if as_wanted else _why_none(config)
     print_log(
         f'{describe_norms(layers)} {why}'.strip(),
         logger='current',
@@ -87,8 +88,6 @@ def sync_norms(model: nn.Module, config: Config) -> None:
 
 def _why_none(config: Config) -> str:
     """Return why a model has no SN, if its config looks as if it should."""
-    if config.get('model', {}).get('type') == 'WithSN':
-        return _NOTHING
     types = [part.get('type') for _, part in walk(dict(config.items()))]
     if any(kind in (*LAYERS, *LAYERS.values()) for kind in types):
         return _UNREACHED

@@ -1,17 +1,31 @@
-"""The arguments that the command lines of training, testing and the report share."""
+"""The arguments that the command lines of training, testing, report and predictions share."""
 
 import argparse
 import os
 from typing import Any
 
-from mmengine.config import DictAction
+from mmengine.config import Config, DictAction
+
+from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.config import read_config
+from sn_openmmlab.runs.norm_swap import read_norm
 
 
 def run_parser(description: str) -> argparse.ArgumentParser:
     """Return a parser with the arguments that every run of a config takes."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument('config', help='a config of MMDetection, MMSegmentation or MMPretrain')
+    parser = config_parser(description)
     parser.add_argument('--work-dir', help='folder for the results')
+    return parser
+
+
+def config_parser(description: str) -> argparse.ArgumentParser:
+    """Return a parser with the arguments that say which model to build."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument(
+        'config',
+        help='a config of MMDetection, MMSegmentation or MMPretrain: a file, or a name in the zoo '
+        'such as mmdet::retinanet/retinanet_r50_fpn_1x_coco.py',
+    )
     parser.add_argument(
         '--cfg-options',
         nargs='+',
@@ -20,9 +34,15 @@ def run_parser(description: str) -> argparse.ArgumentParser:
         help='change settings of the config, as in train_cfg.max_epochs=6 key="[a,b]"',
     )
     parser.add_argument(
-        '--convert-norms',
-        action='store_true',
-        help="replace each BatchNorm of the model by SN, with model.type='WithSN'",
+        '--norm',
+        help='replace the BN, SyncBN, GN and SN of the model by this norm: SN, SyncSN, GN, BN, or '
+        "one with options, as in \"dict(type='SN', scopes=('in', 'ln'))\"",
+    )
+    parser.add_argument(
+        '--norm-in',
+        nargs='+',
+        metavar='PART',
+        help='replace them only in these parts of the model, such as backbone neck',
     )
     return parser
 
@@ -55,6 +75,18 @@ class _Options(DictAction):
         if ' ' in bare and not any(mark in bare for mark in ',()[]'):
             return bare
         return DictAction._parse_iterable(value)
+
+
+def config_of(args: argparse.Namespace) -> Config:
+    """Read the config that the arguments of `run_parser` name, with their changes.
+
+    Raises:
+        UsageError: ``--norm`` is no norm, ``--norm-in`` is without it, or see `read_config`.
+    """
+    if args.norm_in and not args.norm:
+        raise UsageError('--norm-in needs the norm: add --norm SN.')
+    norm = read_norm(args.norm) if args.norm else None
+    return read_config(args.config, args.cfg_options, norm, args.norm_in)
 
 
 def add_launcher(parser: argparse.ArgumentParser) -> None:

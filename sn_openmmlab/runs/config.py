@@ -1,6 +1,6 @@
 """Reading the config of a run and finding its toolbox."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,27 +10,31 @@ from mmengine.config.utils import MODULE2PACKAGE
 
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.norm_cfgs import check_norm_cfgs
-from sn_openmmlab.runs.norm_swap import convert_norms
-
-TOOLBOXES = ('mmdet', 'mmseg', 'mmpretrain')
+from sn_openmmlab.runs.norm_swap import replace_norms
+from sn_openmmlab.runs.zoo import TOOLBOXES, find_config
 
 
 def read_config(
-    path: str | Path, options: Mapping[str, Any] | None = None, convert: bool = False
+    path: str | Path,
+    options: Mapping[str, Any] | None = None,
+    norm: str | Mapping[str, Any] | None = None,
+    norm_parts: Sequence[str] | None = None,
 ) -> Config:
     """Read a config of MMDetection, MMSegmentation or MMPretrain.
 
     Args:
-        path: the config file.
+        path: the config file, or the name of a config in a zoo, as ``mmdet::retinanet/….py``.
         options: changes by dotted key, as ``--cfg-options`` gives them.
-        convert: replace BatchNorm by SN; see `sn_openmmlab.runs.norm_swap.convert_norms`.
+        norm: replace the norms of the model by this one; see
+            `sn_openmmlab.runs.norm_swap.replace_norms`. None leaves them.
+        norm_parts: the parts of the model in which to do so; None for all.
 
     Raises:
         UsageError: the file does not exist or is no config, its ``default_scope`` is none of
             `TOOLBOXES` or not installed, it has no model, a ``norm_cfg`` of the model is wrong, or
-            the model cannot be converted.
+            the norms of the model cannot be replaced.
     """
-    path = Path(path)
+    path = find_config(str(path)) if '::' in str(path) else Path(path)
     if not path.is_file():
         raise UsageError(f'there is no config file {path}.')
     try:
@@ -40,8 +44,8 @@ def read_config(
         raise UsageError(f'{path} cannot be read as a config: {_reason(error)}') from error
     _check_toolbox(config, path)
     check_norm_cfgs(config)
-    if convert:
-        convert_norms(config)
+    if norm is not None:
+        replace_norms(config, norm, norm_parts)
     return config
 
 

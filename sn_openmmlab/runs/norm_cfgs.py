@@ -20,8 +20,8 @@ def check_norm_cfgs(config: Config) -> None:
     SN does not take.
     """
     for part, settings in walk(config.model, 'model'):
-        # WithSN checks its own norm_cfg, which needs no type.
-        norm_cfg = None if settings.get('type') == 'WithSN' else settings.get('norm_cfg')
+        # WithNorm checks its own norm_cfg, which needs no type.
+        norm_cfg = None if settings.get('type') == 'WithNorm' else settings.get('norm_cfg')
         place = f'{part}.norm_cfg'
         if isinstance(norm_cfg, str):
             raise UsageError(f'{place} is {norm_cfg!r}: write {place}=dict(type={norm_cfg!r}).')

@@ -6,7 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from sn_openmmlab.checkpoints.norm_names import as_sn, batch_norm_of, batch_norms, has_batch_norm
+from sn_openmmlab.checkpoints.norm_names import (
+    as_sn,
+    batch_norm_of,
+    batch_norms,
+    has_batch_norm,
+    renamed_norms,
+)
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
@@ -50,3 +56,22 @@ def test_sn_has_the_name_that_the_toolboxes_give_it() -> None:
     names = ('bn', 'a.bn12', 'bn.0', 'gn1')
     assert [as_sn(name) for name in names] == ['sn', 'a.sn12', 'bn.0', 'gn1']
     assert [as_sn(name, 'bn|gn') for name in ('bn1', 'a.gn', 'ln')] == ['sn1', 'a.sn', 'ln']
+
+
+@pytest.mark.parametrize(
+    ('theirs', 'ours'),
+    [('sn1', 'bn1'), ('bn1', 'sn1'), ('conv.sn', 'conv.gn'), ('sn1', 'sn1'), ('a.1', 'a.1')],
+)
+def test_sn_gets_the_name_that_it_has_in_the_model(theirs: str, ours: str) -> None:
+    model = nn.Module()
+    model.add_module('x', SwitchNorm(4, scopes=('in', 'ln')))
+    weights = model.state_dict()
+    weights._metadata[theirs] = weights._metadata.pop('x')
+    for name in list(weights):
+        weights[name.replace('x', theirs, 1)] = weights.pop(name)
+    weights['bn1.weight' if theirs != 'bn1' else 'other.weight'] = other = torch.ones(1)
+    found = renamed_norms(weights, [ours, 'absent'])
+    parts = ('weight', 'bias', 'mean_weight', 'var_weight')
+    assert {f'{ours}.{part}' for part in parts} <= found.keys()
+    assert found._metadata[ours]['scopes'] == ['in', 'ln']
+    assert any(value is other for value in found.values()) or ours == 'bn1'

@@ -12,6 +12,7 @@ from mmengine.runner import Runner
 from torch import nn
 
 from sn_openmmlab import SwitchNorm, SyncSwitchNorm
+from sn_openmmlab.analysis.norm_changes import NormChange
 from sn_openmmlab.hooks import norm_check_hook
 
 IMPORT = dict(custom_imports=dict(imports=['sn_openmmlab']))
@@ -44,7 +45,7 @@ def test_config_that_names_sn_and_has_none_is_warned_of(config: dict, logged: Ca
     ((level, text),) = logged(norm_check_hook.log_norms, model, Config(config))
     assert level == 'WARNING'
     assert text.startswith('SN in 0 layers; other norms in 2: BN 2, as backbone.0. A norm_cfg = ')
-    for advice in ('in the backbone, the neck and the heads', 'WithSN', '--convert-norms'):
+    for advice in ('in the backbone, the neck and the heads', 'WithNorm', '--norm SN'):
         assert advice in text
 
 
@@ -105,14 +106,12 @@ def test_sync_bn_reaches_sn(
     assert model.b.process_group is group
 
 
-def test_conversion_that_finds_no_batch_norm_is_a_warning(logged: Callable) -> None:
-    config = Config(dict(model=dict(type='WithSN', of='A', norm_cfg=dict(type='SN')), **IMPORT))
-    ((level, said),) = logged(norm_check_hook.log_norms, _model(neck=nn.GroupNorm(1, 4)), config)
-    assert level == 'WARNING'
-    assert said.startswith(
-        'SN in 0 layers; other norms in 1: GN 1, as neck. WithSN and --convert-norms'
-    )
-    assert 'this model has none' in said
+def test_another_norm_that_was_asked_for_is_no_warning(logged: Callable) -> None:
+    config = Config(dict(model=dict(type='WithNorm', of='A', norm_cfg=dict(type='GN')), **IMPORT))
+    model = _model(neck=nn.GroupNorm(1, 4))
+    model.norm_changes = [NormChange('neck', 'BN', 'GN')]
+    line = 'SN in 0 layers; other norms in 1: GN 1, as neck.'
+    assert logged(norm_check_hook.log_norms, model, config) == [('INFO', line)]
 
 
 class Net(BaseModel):

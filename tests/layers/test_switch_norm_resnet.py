@@ -7,7 +7,7 @@ import torch
 
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
-TOOLBOXES = ['mmdet', 'mmseg']
+TOOLBOXES = ['mmdet', 'mmseg', 'mmpretrain']
 FROZEN = ('conv1.', 'sn1.', 'layer1.')  # stem and stage 1
 CONTROLS = ('mean_weight', 'var_weight')
 

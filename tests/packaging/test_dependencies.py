@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 
 # used where it is installed, and no dependency
-OPTIONAL = {'sn_openmmlab': {'triton'}}
+OPTIONAL = {'sn_openmmlab': {'triton', 'mmpretrain'}, 'tests': {'mmpretrain'}}
 # what each stack brings, by the name of its distribution in onedl and in openmmlab
 TOOLBOXES = {
     'cv2': ('opencv-python', 'opencv-python'),
     'mmcv': ('onedl-mmcv', 'mmcv'),
     'mmdet': ('onedl-mmdetection', 'mmdet'),
     'mmengine': ('onedl-mmengine', 'mmengine'),
+    'mmpretrain': ('onedl-mmpretrain', 'mmpretrain'),
     'mmseg': ('onedl-mmsegmentation', 'mmsegmentation'),
     'pycocotools': ('pycocotools', 'pycocotools'),
+    'torchvision': ('torchvision', 'torchvision'),
 }
 # the extras that each folder may use besides a stack
 EXTRAS = {

@@ -19,7 +19,14 @@ from packaging.requirements import Requirement
 
 import sn_openmmlab
 
-TOOLS = ['_sleeping_threads.py', 'convert_checkpoint.py', 'report.py', 'test.py', 'train.py']
+TOOLS = [
+    '_sleeping_threads.py',
+    'convert_checkpoint.py',
+    'predict.py',
+    'report.py',
+    'test.py',
+    'train.py',
+]
 
 
 def _succeed(*command: object, **options: object) -> str:
@@ -127,7 +134,7 @@ def _is_met(requirement: Requirement) -> bool:
 
 @pytest.fixture(scope='session')
 def bare_python(
-    built: Built, project: dict, tmp_path_factory: pytest.TempPathFactory
+    built: Built, repo: Path, project: dict, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., str]:
     """Return a function that runs Python in a bare environment with the installed wheel.
 
@@ -139,6 +146,8 @@ def bare_python(
     site = _succeed(python, '-c', "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
     pip = [sys.executable, '-m', 'pip', '--disable-pip-version-check', 'install', '--no-index']
     _succeed(*pip, '--no-deps', '--target', site, built.wheel)
+    # What `make env` installs so that MMDetection can import MMPretrain, and that torchvision.
+    _succeed(python, repo / 'tools' / 'declare_torchvision_ops.py')
     links = root / 'links'
     links.mkdir()
     _link_with_dependencies([Requirement(line).name for line in project['dependencies']], links)

@@ -6,6 +6,7 @@ import pytest
 
 from sn_openmmlab.runs.command_line import (
     add_launcher,
+    config_parser,
     export_local_rank,
     is_first_of_machine,
     run_parser,
@@ -45,6 +46,12 @@ def test_arguments_may_be_left_out() -> None:
     add_launcher(parser)
     args = parser.parse_args(['config.py'])
     assert (args.work_dir, args.cfg_options, args.launcher) == (None, None, 'none')
+
+
+def test_prediction_has_no_work_folder(capsys: pytest.CaptureFixture) -> None:
+    assert not hasattr(config_parser('Test.').parse_args(['config.py']), 'work_dir')
+    with pytest.raises(SystemExit):
+        config_parser('Test.').parse_args(['config.py', '--work-dir', 'here'])
 
 
 def test_option_without_a_value_is_refused(capsys: pytest.CaptureFixture) -> None:

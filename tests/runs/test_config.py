@@ -22,10 +22,11 @@ def test_config_is_read_with_its_options(write_config: Write) -> None:
     assert config.filename == str(file)
 
 
-def test_config_is_converted_after_its_options(write_config: Write) -> None:
+def test_norms_are_replaced_after_the_options(write_config: Write) -> None:
     file = write_config("default_scope = 'mmdet'\nmodel = dict(type='A', a=1)\n")
-    config = read_config(file, {'model.a': 5, 'norm_cfg.type': 'SyncSN'}, convert=True)
-    assert config.model == dict(type='WithSN', of='A', norm_cfg=dict(type='SyncSN'), a=5)
+    config = read_config(file, {'model.a': 5}, 'SyncSN', ['neck'])
+    norm = dict(norm_cfg=dict(type='SyncSN'), norm_parts=['neck'])
+    assert config.model == dict(type='WithNorm', of='A', a=5, **norm)
 
 
 @pytest.mark.parametrize(

@@ -58,5 +58,5 @@ def test_right_norm_cfg_passes(norm_cfg: object) -> None:
 
 
 def test_the_one_of_with_sn_needs_no_type() -> None:
-    model = dict(type='WithSN', of='A', norm_cfg=dict(scopes=('in', 'ln')))
+    model = dict(type='WithNorm', of='A', norm_cfg=dict(scopes=('in', 'ln')))
     check_norm_cfgs(Config(dict(default_scope='mmdet', model=model)))

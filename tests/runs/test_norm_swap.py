@@ -1,7 +1,6 @@
-"""A config's BatchNorm is swapped for SN by one option."""
+"""A config's norms are replaced by one option."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from mmengine.config import Config, ConfigDict
@@ -9,41 +8,44 @@ from mmengine.registry import MODELS
 
 from sn_openmmlab import SwitchNorm
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.norm_swap import convert_norms
+from sn_openmmlab.runs.norm_swap import read_norm, replace_norms
 from tests.segmenter import FCN
 
 pytestmark = pytest.mark.usefixtures('mmseg_scope')
+HOOKS = [dict(type='NormCheckHook'), dict(type='BatchNormWeightsHook')]
 
 
-def test_option_wraps_the_model_and_names_the_import() -> None:
-    config = Config(dict(model=FCN, custom_imports=dict(imports=['ours'])))
-    convert_norms(config)
-    assert config.model == dict(FCN, type='WithSN', of='EncoderDecoder', norm_cfg=dict(type='SN'))
+def test_model_is_wrapped_and_the_config_names_what_it_needs() -> None:
+    config = Config(dict(model=FCN, custom_imports=dict(imports=['ours']), load_from='bn.pth'))
+    replace_norms(config)
+    expected = dict(FCN, type='WithNorm', of='EncoderDecoder', norm_cfg=dict(type='SN'))
+    assert config.model == expected
+    assert isinstance(config.model, ConfigDict)
     assert config.custom_imports == dict(
         imports=['ours', 'sn_openmmlab'], allow_failed_imports=False
     )
-    convert_norms(config)
-    assert config.model.of == 'EncoderDecoder'
-    assert config.custom_imports.imports == ['ours', 'sn_openmmlab']
+    assert config.custom_hooks == HOOKS
+    assert config.load_from == 'bn.pth'
 
 
-@pytest.mark.parametrize(
-    ('norm_cfg', 'taken'),
-    [
-        (dict(type='SN', correction=1), dict(type='SN', correction=1)),
-        (dict(type='SyncSN', requires_grad=True), dict(type='SyncSN', requires_grad=True)),
-        (dict(type='BN', requires_grad=True), dict(type='SN')),
-        (None, dict(type='SN')),
-    ],
-)
-def test_option_takes_the_norm_at_the_top_of_the_config(norm_cfg: Any, taken: dict) -> None:
-    config = Config(dict(model=FCN, norm_cfg=norm_cfg))
-    convert_norms(config)
-    assert config.model.norm_cfg == taken
-    assert isinstance(config.model, ConfigDict)
+def test_doing_it_again_changes_the_norm_and_the_parts_only() -> None:
+    config = Config(dict(model=FCN, custom_hooks=[dict(type='EMAHook')]))
+    replace_norms(config, dict(type='SyncSN', scopes=('in', 'ln')), ['backbone'])
+    assert config.model.norm_parts == ['backbone']
+    assert config.model.norm_cfg == dict(type='SyncSN', scopes=('in', 'ln'))
+    replace_norms(config, 'SN')
+    assert config.model == dict(FCN, type='WithNorm', of='EncoderDecoder', norm_cfg=dict(type='SN'))
+    assert config.custom_hooks == [dict(type='EMAHook'), *HOOKS]
+    assert config.custom_imports.imports == ['sn_openmmlab']
 
 
-def test_option_takes_a_config_in_pure_python(tmp_path: Path) -> None:
+def test_weights_are_converted_for_sn_only() -> None:
+    config = Config(dict(model=FCN))
+    replace_norms(config, 'GN')
+    assert config.custom_hooks == HOOKS[:1]
+
+
+def test_a_config_in_pure_python_is_taken(tmp_path: Path) -> None:
     file = tmp_path / 'pure.py'
     file.write_text(
         'from mmengine.config import read_base\n'
@@ -54,14 +56,39 @@ def test_option_takes_a_config_in_pure_python(tmp_path: Path) -> None:
         'model["backbone"].update(type=ResNet)\n'
     )
     config = Config.fromfile(file)
-    convert_norms(config)
+    replace_norms(config)
     config.dump(tmp_path / 'dumped.py')
     for wrapped in (config, Config.fromfile(tmp_path / 'dumped.py')):
         model = MODELS.build(wrapped.model)
         assert type(model).__name__ == 'EncoderDecoder'
-        assert sum(isinstance(layer, SwitchNorm) for layer in model.modules()) == 20
+        assert sum(isinstance(layer, SwitchNorm) for layer in model.modules()) == 21
 
 
-def test_option_does_not_take_a_key_of_the_model() -> None:
-    with pytest.raises(UsageError, match='cannot wrap a model that has norm_cfg of its own'):
-        convert_norms(Config(dict(model=dict(FCN, norm_cfg=dict(type='BN')))))
+@pytest.mark.parametrize('key', ['norm_cfg', 'norm_parts', 'of'])
+def test_a_model_with_a_key_of_that_name_is_refused(key: str) -> None:
+    with pytest.raises(UsageError, match=f'cannot wrap a model that has {key} of its own'):
+        replace_norms(Config(dict(model={**FCN, key: 1})))
+
+
+@pytest.mark.parametrize(
+    ('text', 'norm'),
+    [
+        ('SN', 'SN'),
+        ('SyncSN', 'SyncSN'),
+        ('mmdet.LN2d', 'mmdet.LN2d'),
+        ("dict(type='SN', scopes=('in', 'ln'))", dict(type='SN', scopes=('in', 'ln'))),
+        ('dict(type="GN", num_groups=8)', dict(type='GN', num_groups=8)),
+        ("{'type': 'SN', 'eps': 1e-3}", dict(type='SN', eps=1e-3)),
+    ],
+)
+def test_norm_is_read_from_the_command_line(text: str, norm: object) -> None:
+    assert read_norm(text) == norm
+
+
+@pytest.mark.parametrize(
+    'text',
+    ['', 'dict(', 'dict()', "dict('SN')", 'dict(type=SN)', '5', "['SN']", '{}', 'open("x")', 'a b'],
+)
+def test_anything_else_is_refused_without_running_it(text: str) -> None:
+    with pytest.raises(UsageError, match='--norm takes a name or a dict with a type, not '):
+        read_norm(text)

@@ -103,11 +103,12 @@ def project(tmp_path: Path, capsys: pytest.CaptureFixture) -> Project:
 
 def test_set_up_installs_in_order_and_checks(project: Project) -> None:
     lines = project.run()
-    tools, toolboxes, check = project.calls()
+    tools, toolboxes, declaration, check = project.calls()
     assert re.search(r'torch==\S+ numpy==\S+ setuptools==\S+ ninja==\S+ psutil==\S+ wheel', tools)
     assert 'onedl' not in tools
     assert re.search(r'--no-build-isolation -e \.\[onedl,demo,dev(,docs)?\]$', toolboxes)
-    assert check == '-c import mmcv.ops, mmdet, mmseg'
+    assert declaration == str(ROOT / 'tools' / 'declare_torchvision_ops.py')
+    assert check == '-c import mmcv.ops, mmdet, mmseg, mmpretrain'
     assert [line[:3] for line in lines[1:4]] == ['1/3', '2/3', '3/3']
     assert lines[-1].startswith('.venv is complete')
 
@@ -125,7 +126,7 @@ def test_changed_pin_installs_again(project: Project) -> None:
     pins.write_text(pins.read_text().replace('onedl-mmcv==2.3.6', 'onedl-mmcv==2.3.7'))
     project.calls()
     project.run()
-    assert len(project.calls()) == 3
+    assert len(project.calls()) == 4
 
 
 def test_moved_checkout_installs_again(project: Project, tmp_path_factory: object) -> None:
@@ -133,7 +134,7 @@ def test_moved_checkout_installs_again(project: Project, tmp_path_factory: objec
     project.folder = project.folder.rename(tmp_path_factory.mktemp('elsewhere') / 'project')
     project.calls()
     project.run()
-    assert len(project.calls()) == 3
+    assert len(project.calls()) == 4
 
 
 def test_second_stack_has_its_own_environment(project: Project) -> None:
@@ -158,7 +159,7 @@ def test_failed_set_up_is_explained_and_continued(project: Project) -> None:
 def test_machine_without_libgl_gets_the_headless_opencv(project: Project) -> None:
     project.answer({'to': 'import cv2', 'output': 'ImportError: libGL.so.1', 'code': 1})
     project.run()
-    _, _, headless, _ = project.calls()
+    _, _, headless, *_ = project.calls()
     assert re.search(r'--force-reinstall --no-deps opencv-python-headless==[\d.]+$', headless)
 
 
@@ -167,7 +168,9 @@ def test_import_error_is_shown(project: Project) -> None:
     project.answer({'to': 'import mmcv', 'output': output, 'code': 1})
     lines, said = project.fail()
     assert output in lines
-    assert "the packages are installed, but 'import mmcv.ops, mmdet, mmseg' fails" in said
+    assert (
+        "the packages are installed, but 'import mmcv.ops, mmdet, mmseg, mmpretrain' fails" in said
+    )
 
 
 @pytest.mark.skipif(not Path('/dev/full').exists(), reason='needs /dev/full')

@@ -1,4 +1,4 @@
-"""Writing checkpoint files: whole, or not at all."""
+"""Writing files: whole, or not at all."""
 
 import io
 import os
@@ -39,10 +39,19 @@ def write_checkpoint(checkpoint: Mapping[str, Any], path: str | os.PathLike) -> 
     Raises:
         UsageError: The file cannot be written. An older file is then as it was.
     """
-    check_output(path)
     # In memory first, since torch's own writer can abort the process on a full disk.
     buffer = io.BytesIO()
     torch.save(checkpoint, buffer)
+    write_file(buffer.getbuffer(), path)
+
+
+def write_file(content: bytes | memoryview, path: str | os.PathLike) -> None:
+    """Write the file `path` as `write_checkpoint` does: whole or not at all.
+
+    Raises:
+        UsageError: The file cannot be written. An older file is then as it was.
+    """
+    check_output(path)
     target = Path(os.path.realpath(path))
     unfinished = target.with_name(f'.{secrets.token_hex(8)}.unfinished')
     try:
@@ -51,7 +60,7 @@ def write_checkpoint(checkpoint: Mapping[str, Any], path: str | os.PathLike) -> 
             # Before there is content that others could read.
             with suppress(FileNotFoundError):
                 shutil.copymode(target, unfinished)
-            stream.write(buffer.getbuffer())
+            stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(unfinished, target)

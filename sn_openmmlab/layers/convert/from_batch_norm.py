@@ -83,7 +83,7 @@ def convert_batch_norm(
         layer.__class__ = kind
         layer.scopes, layer.num_groups, layer.correction = scopes, num_groups, correction
         _add_controls(layer, controls)
-    _stop_folding(module, kinds)
+    stop_folding(module, kinds)
     _warn_of_left(module, len(kinds))
     return module
 
@@ -138,7 +138,7 @@ def _add_controls(layer: SwitchNorm, controls: Sequence[float]) -> None:
         layer.register_parameter(name, nn.Parameter(control, requires_grad=trained))
 
 
-def _stop_folding(module: nn.Module, layers: Iterable[nn.Module]) -> None:
+def stop_folding(module: nn.Module, layers: Iterable[nn.Module]) -> None:
     """Make mmcv's ConvModules call these layers instead of folding them into the convolution."""
     converted = set(layers)
     for part in module.modules():

@@ -11,6 +11,7 @@ from mmengine.registry import WEIGHT_INITIALIZERS
 from torch import nn
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.hooks.batch_norm_weights_hook import is_weights_hook
 from sn_openmmlab.runs.build_errors import building
 
 
@@ -69,11 +70,18 @@ def start_sources(network: nn.Module, config: Config) -> Iterator[WeightSource]:
         config: of the training.
     """
     if config.get('load_from'):
-        yield WeightSource('load_from', config.load_from, network)
+        yield WeightSource('load_from', config.load_from, network, _conversion(config))
     yield from teacher_sources(network, config)
     # The outermost part first: mmengine loads it last.
     for name, part in network.named_modules():
         yield from _sources_of_part(part, f'model.{name}' if name else 'model')
+
+
+def _conversion(config: Config) -> Mapping[str, Any] | None:
+    """Return the ``init_cfg`` that does what a hook of the config does to ``load_from``."""
+    if not any(is_weights_hook(hook) for hook in config.get('custom_hooks') or []):
+        return None
+    return dict(type='SNPretrained', checkpoint=config.load_from, prefix='', strict=False)
 
 
 def teacher_sources(network: nn.Module, config: Config) -> Iterator[WeightSource]:
@@ -83,10 +91,20 @@ def teacher_sources(network: nn.Module, config: Config) -> Iterator[WeightSource
         yield WeightSource('model.teacher_ckpt', source, teacher, None, True, 'constructor')
 
 
+def loads_by_itself(part: nn.Module) -> bool:
+    """Return whether the ``init_weights`` of a module loads a file without mmengine."""
+    init = _init_weights(part)
+    return init not in (None, BaseModule.init_weights) and not _calls_super(init)
+
+
+def _init_weights(part: nn.Module) -> Callable | None:
+    method = getattr(part, 'init_weights', None)
+    return getattr(method, '__func__', method)
+
+
 def _sources_of_part(part: nn.Module, place: str) -> Iterator[WeightSource]:
-    init = getattr(type(part), 'init_weights', None)
-    own_code = init is not None and init is not BaseModule.init_weights
-    loader = 'class' if own_code and not _calls_super(init) else 'mmengine'
+    own_code = _init_weights(part) not in (None, BaseModule.init_weights)
+    loader = 'class' if loads_by_itself(part) else 'mmengine'
     cfgs = getattr(part, 'init_cfg', None)
     cfgs = cfgs if isinstance(cfgs, list | tuple) else [cfgs]
     # The last of them is loaded last.

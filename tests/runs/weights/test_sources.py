@@ -8,7 +8,9 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
+from sn_openmmlab import SwitchNorm
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.weights.check import check_start
 from sn_openmmlab.runs.weights.sources import start_sources
@@ -62,6 +64,25 @@ def test_own_code_is_held_to_the_same(name: str, save: Callable) -> None:
             check(nested)
     else:
         check(nested)
+
+
+@pytest.mark.parametrize('name', ['DetectoRS_ResNet', 'PIDNet'])
+def test_own_code_is_replaced_where_norms_were(name: str, save: Callable) -> None:
+    plain = build(name, 'BN')
+    for layer in plain.modules():
+        if isinstance(layer, _BatchNorm):
+            layer.running_mean.uniform_()
+    toolbox, cfg = NETWORKS[name]
+    with DefaultScope.overwrite_default_scope(toolbox):
+        init = dict(type='Pretrained', checkpoint=save(plain, False))
+        of = dict(cfg, init_cfg=init, type='WithNorm', of=f'{toolbox}.{name}')
+        model = nn.ModuleDict({'backbone': MODELS.build(of)})
+    check(model)
+    model.backbone.init_weights()
+    for key, layer in model.named_modules():
+        if isinstance(layer, SwitchNorm):
+            assert layer.running_mean.equal(plain.get_submodule(key).running_mean)
+            assert layer.mean_weight.softmax(0)[2].item() == pytest.approx(0.9)
 
 
 def test_old_name_of_a_start_is_found(save: Callable) -> None:

@@ -1,4 +1,4 @@
-"""WithSN builds a toolbox's model and leaves no BatchNorm in it."""
+"""WithNorm builds a toolbox's model and puts one norm in place of others."""
 
 import copy
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from sn_openmmlab import SwitchNorm, SyncSwitchNorm
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.norm_swap import convert_norms
+from sn_openmmlab.runs.norm_swap import replace_norms
 from tests.segmenter import FCN
 
 # Configs of MMSegmentation of which parts ignore norm_cfg.
@@ -35,9 +35,9 @@ def _config(name: str) -> Config:
     return Config.fromfile(Path(find_spec('mmseg').origin).parent / '.mim/configs' / DEAF[name])
 
 
-def _with_sn(of: dict = FCN, **norm_cfg: Any) -> dict:
+def _with_norm(of: dict = FCN, **norm_cfg: Any) -> dict:
     norm_cfg = norm_cfg and {'type': 'SN', **norm_cfg}
-    return {**of, 'type': 'WithSN', 'of': of['type'], 'norm_cfg': norm_cfg or None}
+    return {**of, 'type': 'WithNorm', 'of': of['type'], 'norm_cfg': norm_cfg or None}
 
 
 def _layers(model: nn.Module, kind: type) -> dict[str, nn.Module]:
@@ -66,7 +66,7 @@ def test_model_that_ignores_norm_cfg_is_converted(name: str, repo: Path) -> None
     page = (repo / 'docs/guides/your_config.md').read_text()
     assert f'\n| {name} | {deaf} of {len(_layers(plain, _BatchNorm))} |\n' in page
 
-    convert_norms(config)
+    replace_norms(config)
     model = MODELS.build(config.model)
     assert type(model) is type(plain)
     assert not _layers(model, _BatchNorm)
@@ -80,20 +80,64 @@ def test_model_that_ignores_norm_cfg_is_converted(name: str, repo: Path) -> None
         assert layer.var_weight.requires_grad
 
 
-def test_other_norms_and_sn_that_is_there_stay() -> None:
+def test_sn_that_is_there_and_instance_norm_stay() -> None:
     of = {**FCN, 'backbone': dict(FCN['backbone'], norm_cfg=dict(type='SN', scopes=['in', 'bn']))}
-    auxiliary = dict(FCN['decode_head'], norm_cfg=dict(type='BN'))
-    model = MODELS.build(_with_sn(dict(of, auxiliary_head=auxiliary), scopes=('ln', 'bn')))
+    heads = dict(
+        decode_head=dict(FCN['decode_head'], norm_cfg=dict(type='IN')),
+        auxiliary_head=dict(FCN['decode_head'], norm_cfg=dict(type='BN')),
+    )
+    model = MODELS.build(_with_norm({**of, **heads}, scopes=('ln', 'bn')))
     layers = _layers(model, SwitchNorm)
     assert layers.pop('auxiliary_head.convs.0.bn').scopes == ('ln', 'bn')
     assert len(layers) == 20
     assert {layer.scopes for layer in layers.values()} == {('in', 'bn')}
-    assert list(_layers(model, nn.GroupNorm)) == ['decode_head.convs.0.gn']
+    assert list(_layers(model, nn.InstanceNorm2d)) == ['decode_head.convs.0.in']
+    assert {c.reason for c in model.norm_changes if c.before == 'IN'} == {
+        'only BN, SyncBN, GN and SN are replaced'
+    }
+    assert {c.reason for c in model.norm_changes if c.name.startswith('backbone.')} == {
+        'it is SN already'
+    }
+
+
+@pytest.mark.parametrize(
+    ('norm_cfg', 'kind', 'has'),
+    [
+        (dict(type='GN'), nn.GroupNorm, dict(num_groups=32)),
+        (dict(type='GN', num_groups=16), nn.GroupNorm, dict(num_groups=16)),
+        (dict(type='BN', eps=0.5), _BatchNorm, dict(eps=0.5)),
+        (dict(type='SyncBN'), nn.SyncBatchNorm, {}),
+        (dict(type='IN', affine=True), nn.InstanceNorm2d, dict(affine=True)),
+        (dict(type='SyncSN', eps=0.5), SyncSwitchNorm, dict(scopes=('in', 'ln', 'bn'))),
+        (dict(type='SN2d', scopes=('ln', 'bn')), SwitchNorm, dict(scopes=('ln', 'bn'))),
+    ],
+)
+@pytest.mark.parametrize('before', [dict(type='BN'), dict(type='GN', num_groups=8)])
+def test_each_norm_takes_the_place_of_another(
+    before: dict, norm_cfg: dict, kind: type, has: dict
+) -> None:
+    of = {**FCN, 'backbone': dict(FCN['backbone'], norm_cfg=dict(before, requires_grad=False))}
+    plain = MODELS.build(copy.deepcopy(of))
+    model = MODELS.build({**_with_norm(of), 'norm_cfg': norm_cfg, 'norm_parts': ['backbone']})
+    replaced = [c.name for c in model.norm_changes if not c.reason]
+    if norm_cfg['type'] == before['type']:
+        assert replaced == []
+        return
+    assert len(replaced) == 20
+    modules, names = dict(model.named_modules()), [n for n, _ in plain.named_modules()]
+    assert [name for name, _ in model.named_modules()] == names
+    for layer in (modules[name] for name in replaced):
+        assert isinstance(layer, kind)
+        assert all(getattr(layer, name) == value for name, value in has.items())
+        assert all(p.requires_grad for p in layer.parameters())
+    assert model.norm_changes[20].reason == 'not in the chosen parts'
+    x = torch.randn(2, 3, 64, 64)
+    assert norm_cfg['type'] == 'SyncBN' or torch.isfinite(model.backbone(x)[-1]).all()
 
 
 def test_layers_are_as_new_ones_of_these_options() -> None:
     options = dict(scopes=('gn', 'bn'), num_groups=4, correction=1, eps=0.5, momentum=None)
-    (layer, *_) = _layers(MODELS.build(_with_sn(**options)), SwitchNorm).values()
+    (layer, *_) = _layers(MODELS.build(_with_norm(**options)), SwitchNorm).values()
     new = SwitchNorm(64, **options)
     assert repr(layer) == repr(new)
     assert layer.momentum is None
@@ -106,30 +150,31 @@ def test_eps_and_momentum_stay_where_none_are_given() -> None:
         **FCN,
         'backbone': dict(FCN['backbone'], norm_cfg=dict(type='BN', eps=0.25, momentum=0.5)),
     }
-    (layer, *_) = _layers(MODELS.build(_with_sn(of)), SwitchNorm).values()
+    (layer, *_) = _layers(MODELS.build(_with_norm(of)), SwitchNorm).values()
     assert (layer.eps, layer.momentum) == (0.25, 0.5)
 
 
 def test_layers_without_bn_keep_no_statistics() -> None:
-    model = MODELS.build(_with_sn(scopes=('in', 'ln')))
+    model = MODELS.build(_with_norm(scopes=('in', 'ln')))
     (layer, *_) = _layers(model, SwitchNorm).values()
     assert layer.state_dict().keys() == SwitchNorm(64, scopes=('in', 'ln')).state_dict().keys()
     x = torch.randn(2, 64, 3, 3)
     assert layer.eval()(x).equal(SwitchNorm(64, scopes=('in', 'ln')).train()(x))
 
 
-def test_sync_bn_becomes_sync_sn_and_type_makes_all_so() -> None:
+def test_the_type_says_whether_statistics_are_synchronised() -> None:
     synced = {**FCN, 'backbone': dict(FCN['backbone'], norm_cfg=dict(type='SyncBN'))}
-    for config in (_with_sn(synced), _with_sn(type='SyncSN')):
+    for config in (_with_norm(type='SyncSN'), _with_norm(synced, type='SyncSN')):
         layers = _layers(MODELS.build(config), SwitchNorm)
         assert {type(layer) for layer in layers.values()} == {SyncSwitchNorm}
-    layers = _layers(MODELS.build(_with_sn()), SwitchNorm)
-    assert {type(layer) for layer in layers.values()} == {SwitchNorm}
+    for config in (_with_norm(), _with_norm(synced)):
+        layers = _layers(MODELS.build(config), SwitchNorm)
+        assert {type(layer) for layer in layers.values()} == {SwitchNorm}
 
 
 def test_what_was_frozen_stays_frozen() -> None:
     of = {**FCN, 'backbone': dict(FCN['backbone'], frozen_stages=1)}
-    for config in (_with_sn(of), _with_sn(of, requires_grad=True)):
+    for config in (_with_norm(of), _with_norm(of, requires_grad=True)):
         layers = _layers(MODELS.build(config), SwitchNorm)
         frozen = {n for n, layer in layers.items() if not layer.mean_weight.requires_grad}
         assert frozen == {n for n in layers if n == 'backbone.bn1' or '.layer1.' in n}
@@ -137,12 +182,12 @@ def test_what_was_frozen_stays_frozen() -> None:
         assert not any(layers[name].weight.requires_grad for name in frozen)
 
 
-def test_requires_grad_freezes_all_and_trains_all() -> None:
+def test_frozen_norms_are_trained_unless_the_new_norm_says_otherwise() -> None:
     of = {**FCN, 'backbone': dict(FCN['backbone'], norm_cfg=dict(type='BN', requires_grad=False))}
     for config, trained in (
-        (_with_sn(requires_grad=False), False),
-        (_with_sn(of), False),
-        (_with_sn(of, requires_grad=True), True),
+        (_with_norm(requires_grad=False), False),
+        (_with_norm(of), True),
+        (_with_norm(of, requires_grad=True), True),
     ):
         layers = _layers(MODELS.build(config), SwitchNorm).values()
         states = {p.requires_grad for layer in layers for p in layer.parameters()}
@@ -150,7 +195,7 @@ def test_requires_grad_freezes_all_and_trains_all() -> None:
 
 
 def test_norm_eval_holds_the_statistics() -> None:
-    model = MODELS.build(_with_sn(norm_eval=True, requires_grad=False)).train()
+    model = MODELS.build(_with_norm(norm_eval=True, requires_grad=False)).train()
     before = copy.deepcopy(model.state_dict())
     model.backbone(torch.randn(2, 3, 32, 32))
     assert all(value.equal(model.state_dict()[name]) for name, value in before.items())
@@ -159,7 +204,7 @@ def test_norm_eval_holds_the_statistics() -> None:
 
 
 def test_optimizer_has_lambda_and_spares_it_decay() -> None:
-    model = MODELS.build(_with_sn())
+    model = MODELS.build(_with_norm())
     optimizer = build_optim_wrapper(
         model,
         dict(
@@ -181,8 +226,10 @@ def test_weights_with_batch_norm_start_it(tmp_path: Path) -> None:
         for value in (layer.weight.data, layer.running_mean, layer.running_var):
             value.uniform_(0.5, 1.5)
     torch.save(plain.state_dict(), tmp_path / 'bn.pth')
-    init = dict(type='SNPretrained', checkpoint=str(tmp_path / 'bn.pth'), batch_ratio=1.0)
-    model = MODELS.build(dict(_with_sn(), init_cfg=init)).eval()
+    init = dict(
+        type='SNPretrained', checkpoint=str(tmp_path / 'bn.pth'), batch_ratio=1.0, strict=False
+    )
+    model = MODELS.build(dict(_with_norm(), init_cfg=init)).eval()
     model.init_weights()
     x = torch.randn(2, 3, 32, 32)
     for found, expected in zip(model.extract_feat(x), plain.extract_feat(x), strict=True):
@@ -191,12 +238,12 @@ def test_weights_with_batch_norm_start_it(tmp_path: Path) -> None:
 
 def test_model_of_a_named_toolbox_is_found() -> None:
     pytest.importorskip('mmdet')
-    model = MODELS.build(dict(_with_sn(), of='mmseg.EncoderDecoder'))
+    model = MODELS.build(dict(_with_norm(), of='mmseg.EncoderDecoder'))
     assert type(model).__name__ == 'EncoderDecoder'
     with DefaultScope.overwrite_default_scope('mmdet'):
         detector = MODELS.build(
             dict(
-                type='WithSN',
+                type='WithNorm',
                 of='RetinaNet',
                 backbone=dict(type='ResNet', depth=18, norm_eval=False),
                 neck=dict(
@@ -223,22 +270,38 @@ def test_model_of_a_named_toolbox_is_found() -> None:
         (dict(of=None), r"needs the type of the model, as in of='EncoderDecoder'\.$"),
         (dict(of='Encoder'), r'finds no model Encoder in mmseg: correct of, or name its toolbox'),
         (
-            dict(norm_cfg=dict(type='GN')),
-            "to SN or SyncSN: its norm_cfg has the type 'GN'",
+            dict(norm_cfg=dict(type='NoNorm')),
+            "^the norm 'NoNorm' is not registered: name SN, SyncSN, BN, SyncBN or GN",
         ),
-        (dict(norm_cfg=dict(type='SN', affine=True, x=1)), 'has affine, x, but may have scopes, '),
-        (dict(norm_cfg=dict(type='SN', scopes='in')), 'cannot convert EncoderDecoder: scopes must'),
-        (dict(norm_cfg=dict(type='SN', eps=-1)), 'cannot convert EncoderDecoder: eps is -1'),
+        (
+            dict(norm_cfg=dict(type='SN', affine=True, x=1)),
+            'has affine, x, but SN in place of another ',
+        ),
+        (dict(norm_cfg=dict(type='SN', scopes='in')), 'the norm_cfg does not fit SN: scopes must'),
+        (dict(norm_cfg=dict(type='SN', eps=-1)), 'does not fit SN: eps is -1'),
         (dict(norm_cfg=dict(type='SN', norm_eval='False')), 'norm_eval must be True or False'),
         (dict(norm_cfg=dict(type='SN', requires_grad='')), 'requires_grad must be True or'),
-        (dict(norm_cfg=dict(type='SN', momentum=2)), 'convert EncoderDecoder: momentum is 2'),
-        (dict(norm_cfg=dict(type='SN', correction=2)), 'convert EncoderDecoder: correction must'),
+        (dict(norm_cfg=dict(type='SN', momentum=2)), 'does not fit SN: momentum is 2'),
+        (
+            dict(norm_cfg=dict(type='SN', correction=2)),
+            'of backbone.bn1, which has 64 channels: correction must',
+        ),
         (dict(norm_cfg=dict(type='SN', scopes=['gn'], num_groups=7)), 'cannot split 64 channels'),
+        (dict(norm_cfg=dict(type='GN', num_groups=7)), 'of backbone.bn1, which has 64 channels: '),
+        (dict(norm_parts=['neck']), 'no norm layers in neck: its parts with norms are backbone, d'),
+        (
+            dict(decode_head=dict(FCN['decode_head'], norm_cfg=None), norm_parts=['decode_head']),
+            'EncoderDecoder has no norm layers in decode_head: its parts with norms are backbone',
+        ),
+        (
+            dict(backbone=dict(FCN['backbone'], norm_cfg=dict(type='IN')), norm_parts=['backbone']),
+            'has no BN, SyncBN or GN that could become SN, but .*IN .only BN, ',
+        ),
     ],
 )
 def test_mistake_is_one_sentence(changes: dict, reason: str) -> None:
     with pytest.raises(UsageError, match=reason) as caught:
-        MODELS.build({**_with_sn(), **changes})
+        MODELS.build({**_with_norm(), **changes})
     assert '\n' not in str(caught.value)
 
 
@@ -252,7 +315,7 @@ class Tiny(nn.Sequential):
 def on_rank(rank: int, world: int) -> dict[str, torch.Tensor]:
     """Gradients of a converted model of which each rank saw another batch."""
     torch.manual_seed(0)
-    model = MODELS.build(dict(type='WithSN', of=Tiny, channels=4))
+    model = MODELS.build(dict(type='WithNorm', of=Tiny, channels=4))
     wrapped = MMDistributedDataParallel(model, device_ids=None)
     wrapped(torch.randn(2 * world, 3, 4, 4)[rank::world]).square().mean().backward()
     return {name: p.grad for name, p in model.named_parameters()}

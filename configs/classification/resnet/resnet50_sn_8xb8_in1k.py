@@ -1,0 +1,4 @@
+# Table 2 of the paper, row 3: SN at (8,8).
+_base_ = ['../../_base_/classification/imagenet/8xb8.py', '../../_base_/switch_norm.py']
+
+model = dict(backbone=dict(norm_cfg=_base_.norm_cfg))
