@@ -10,10 +10,12 @@ PY := $(VENV)/bin/python
 QUICKSTART := configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py
 QUICKSTART_MASK := configs/demo/mask-rcnn_r18_fpn_sn-all_digits.py
 QUICKSTART_SEG := configs/demo/deeplab_r18b-d8_sn_digits.py
+QUICKSTART_CLS := configs/demo/resnet18_sn_digits.py
 
 .DEFAULT_GOAL := help
-.PHONY: help env data quickstart quickstart-mask quickstart-seg test test-slow coverage \
-	benchmark experiment experiment-from-bn experiment-from-imagenet \
+.PHONY: help env data quickstart quickstart-mask quickstart-seg quickstart-cls \
+	test test-slow coverage benchmark \
+	experiment experiment-from-bn experiment-from-imagenet experiment-cifar experiment-from-cifar \
 	lint format docs docs-serve dist
 
 help: ## list the targets
@@ -37,6 +39,10 @@ quickstart-mask: data ## the same with masks: Mask R-CNN
 quickstart-seg: data ## the same with label maps: DeepLab
 	$(PY) tools/train.py $(QUICKSTART_SEG) --work-dir work_dirs/quickstart-seg
 	$(PY) tools/report.py $(QUICKSTART_SEG) --work-dir work_dirs/quickstart-seg
+
+quickstart-cls: data ## the same with classes: a ResNet-18
+	$(PY) tools/train.py $(QUICKSTART_CLS) --work-dir work_dirs/quickstart-cls
+	$(PY) tools/report.py $(QUICKSTART_CLS) --work-dir work_dirs/quickstart-cls
 
 test: env ## run the tests
 	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n logical --maxprocesses 4 --dist loadfile \
@@ -64,6 +70,12 @@ experiment-from-bn: data ## fine-tune SN from BatchNorm, three seeds each, into 
 experiment-from-imagenet: env ## start SN from ImageNet weights on photographs (data/raccoon, data/bccd), into docs/from_imagenet
 	$(PY) -m studies.kept_knowledge data/raccoon/images --out docs/from_imagenet
 	$(PY) -m studies.from_imagenet --out docs/from_imagenet --work-dir work_dirs/from_imagenet
+
+experiment-cifar: env ## train BN, GN and SN on CIFAR-10 (data/cifar10), three seeds each, into docs/cifar10
+	$(PY) -m studies.cifar10 --out docs/cifar10 --work-dir work_dirs/cifar10
+
+experiment-from-cifar: data ## start the quickstart's detector from a classifier of CIFAR-10 (data/cifar10), into docs/from_cifar10
+	$(PY) -m studies.from_cifar10 --out docs/from_cifar10 --work-dir work_dirs/from_cifar10
 
 lint: env ## check code style, format, spelling and types
 	$(PY) -m ruff check .

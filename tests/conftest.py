@@ -139,6 +139,20 @@ randomness = dict(seed=0)
 """
 
 
+CLASSIFICATION = """
+_base_ = '{repo}/configs/classification/cifar10/resnet10_sn_1xb16_cifar10.py'
+
+model = dict(head=dict(num_classes=2))
+loader = dict(num_workers=0, persistent_workers=False)
+dataset = dict(data_root='{data}', indices=None)
+train_dataloader = dict(loader, batch_size=4, dataset=dataset)
+val_dataloader = dict(loader, batch_size=4, dataset=dict(dataset, data_prefix='val'))
+test_dataloader = val_dataloader
+del loader, dataset
+default_hooks = dict(logger=dict(interval=1))
+"""
+
+
 NO_NETWORK = {
     'http_proxy': 'http://127.0.0.1:9',
     'https_proxy': 'http://127.0.0.1:9',
@@ -400,6 +414,32 @@ def tiny_maps(tmp_path_factory: pytest.TempPathFactory) -> Path:
             cv2.imwrite(str(root / split / f'{i}.jpg'), image)
             cv2.imwrite(str(root / 'labels' / split / f'{i}.png'), labels)
     return root
+
+
+@pytest.fixture(scope='session')
+def tiny_classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a data set of two classes, bright and dark: 4 images of each to train on, 2 to test."""
+    cv2 = pytest.importorskip('cv2')
+    root = tmp_path_factory.mktemp('classes')
+    rng = np.random.default_rng(0)
+    for split, count in (('train', 4), ('val', 2)):
+        for name, level in (('bright', 150), ('dark', 0)):
+            (root / split / name).mkdir(parents=True)
+            for i in range(count):
+                image = level + rng.integers(0, 100, (32, 32, 3), dtype=np.uint8)
+                cv2.imwrite(str(root / split / name / f'{i}.png'), image)
+    return root
+
+
+@pytest.fixture(scope='session')
+def classification_config(
+    repo: Path, tiny_classes: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Write a config that trains the shipped SN classifier on the bright and dark images."""
+    pytest.importorskip('mmpretrain')
+    file = tmp_path_factory.mktemp('classification') / 'tiny_classification.py'
+    file.write_text(CLASSIFICATION.format(repo=repo, data=tiny_classes))
+    return file
 
 
 @pytest.fixture(scope='session')

@@ -11,7 +11,7 @@ import _sleeping_threads  # noqa: F401
 from sn_openmmlab.analysis.report import write_report
 from sn_openmmlab.analysis.work_dir import find_runs, newest_checkpoint
 from sn_openmmlab.checkpoints.files.safe_loading import load_safely
-from sn_openmmlab.errors import UsageError, exit_with_sentence
+from sn_openmmlab.errors import exit_with_sentence
 from sn_openmmlab.hooks.norm_check_hook import log_norms
 from sn_openmmlab.runs import options
 from sn_openmmlab.runs.command_line import config_of, run_parser
@@ -27,8 +27,6 @@ def main() -> None:
     runs = find_runs(config.work_dir)
     checkpoint = newest_checkpoint(config.work_dir)
     folder = Path(config.work_dir) / 'report'
-    if config.default_scope == 'mmpretrain':
-        raise UsageError('the report is for MMDetection and MMSegmentation, not for MMPretrain.')
     check_data(config, 'val_dataloader')
     load_safely()
     with tempfile.TemporaryDirectory() as config.work_dir:

@@ -1,1 +1,1 @@
-"""The synthetic demo data set: handwritten digits on photographs, as COCO and label maps."""
+"""The synthetic demo data set: digits on photographs, as COCO, label maps and class folders."""

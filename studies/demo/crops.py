@@ -36,16 +36,28 @@ def digit_crops(split: str, scenes: int, side: int, seed: int = 0) -> tuple[np.n
         # The data set uses the streams 0 and 1.
         rng = np.random.default_rng([seed, {'train': 2, 'val': 3}[split], index])
         scene = compose_scene(rng, photographs, digits, WIDTH, HEIGHT)
-        images.extend(_cut(rng, scene, side))
+        images.extend(cut_digits(rng, scene, side))
         labels.extend(scene.labels)
     return np.stack(images), np.array(labels)
 
 
-def _cut(rng: np.random.Generator, scene: Scene, side: int) -> Iterator[np.ndarray]:
+def cut_digits(rng: np.random.Generator, scene: Scene, side: int) -> Iterator[np.ndarray]:
+    """Cut each digit out of a scene, with a random part of its surroundings.
+
+    Args:
+        rng: Source of all randomness.
+        scene: The scene.
+        side: Of a crop in pixels.
+
+    Yields:
+        (side, side, 3) uint8 RGB, in the order of the labels of the scene.
+    """
+    full_height, full_width = scene.image.shape[:2]
     for mask in scene.masks:
         x, y, width, height = tight_box(mask)
-        size = min(int(rng.uniform(MIN_CONTEXT, MAX_CONTEXT) * max(width, height)), HEIGHT)
-        left = np.clip(x + (width - size) // 2, 0, WIDTH - size)
-        top = np.clip(y + (height - size) // 2, 0, HEIGHT - size)
+        size = int(rng.uniform(MIN_CONTEXT, MAX_CONTEXT) * max(width, height))
+        size = min(size, full_height, full_width)
+        left = np.clip(x + (width - size) // 2, 0, full_width - size)
+        top = np.clip(y + (height - size) // 2, 0, full_height - size)
         crop = scene.image[top : top + size, left : left + size]
         yield cv2.resize(crop, (side, side), interpolation=cv2.INTER_AREA)

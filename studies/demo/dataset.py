@@ -6,6 +6,7 @@ The folder holds::
     images/{train,val}/000000.png             RGB photographs with digits
     labels/{train,val}/000000.png             uint8: 0 background, 1 to 10 the digits 0 to 9
     annotations/instances_{train,val}.json    COCO boxes and masks, categories 1 to 10
+    digits/{train,val}/7/000000_0.png         RGB crops of 32x32 pixels, a folder for each digit
 """
 
 import json
@@ -23,8 +24,10 @@ from studies.demo.split import write_split
 
 CLASSES = ('0', '1', '2', '3', '4', '5', '6', '7', '8', '9')
 
-_FORMAT_VERSION = 1
+_FORMAT_VERSION = 2
 _RECORD = 'demo.json'
+# Of the random numbers. `crops.py` uses 2 and 3.
+_STREAMS = {'train': 0, 'val': 1, 'train crops': 4, 'val crops': 5}
 
 
 @dataclass(frozen=True)
@@ -127,10 +130,9 @@ def _find_finished(root: Path, parameters: DemoParameters) -> DemoData | None:
 def _scene_source(parameters: DemoParameters) -> Callable[[str, int], Scene]:
     photographs = load_photographs()
     digit_sets = load_digit_sets()
-    streams = {'train': 0, 'val': 1}
 
     def scene_at(split: str, index: int) -> Scene:
-        rng = np.random.default_rng([parameters.seed, streams[split], index])
+        rng = np.random.default_rng([parameters.seed, _STREAMS[split], index])
         return compose_scene(
             rng, photographs, digit_sets[split], parameters.width, parameters.height
         )
@@ -147,7 +149,8 @@ def _make(
         instances = {}
         for split, count in (('train', parameters.train), ('val', parameters.val)):
             scenes = (scene_at(split, index) for index in range(count))
-            instances[split] = write_split(unfinished, split, scenes, CLASSES)
+            rng = np.random.default_rng([parameters.seed, _STREAMS[f'{split} crops']])
+            instances[split] = write_split(unfinished, split, scenes, CLASSES, rng)
         _write_record(unfinished, parameters, instances)
         return _move(DemoData(unfinished, instances, reused=False), root, parameters)
 

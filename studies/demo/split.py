@@ -1,4 +1,4 @@
-"""Writing one split: images, label maps and the COCO file."""
+"""Writing one split: images, label maps, the COCO file, and crops of the digits by class."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -7,17 +7,27 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from studies.demo.crops import cut_digits
 from studies.demo.scene import Scene, tight_box
 
+CROP_SIDE = 32
 
-def write_split(folder: Path, split: str, scenes: Iterable[Scene], classes: Sequence[str]) -> int:
-    """Write ``images/SPLIT``, ``labels/SPLIT`` and ``annotations/instances_SPLIT.json``.
+
+def write_split(
+    folder: Path,
+    split: str,
+    scenes: Iterable[Scene],
+    classes: Sequence[str],
+    rng: np.random.Generator,
+) -> int:
+    """Write ``images/SPLIT``, ``labels/SPLIT``, ``digits/SPLIT`` and the annotation file.
 
     Args:
         folder: Root of the data set, made if it is missing.
         split: Name of the split.
         scenes: The images with their annotations.
         classes: Name of each digit; digit ``i`` is category and label ``i + 1``.
+        rng: Source of what is random in the crops.
 
     Returns:
         The number of annotated digits.
@@ -25,7 +35,9 @@ def write_split(folder: Path, split: str, scenes: Iterable[Scene], classes: Sequ
     Raises:
         OSError: A file cannot be written.
     """
-    for part in (f'images/{split}', f'labels/{split}', 'annotations'):
+    digits = folder / 'digits' / split
+    crops = [f'digits/{split}/{name}' for name in classes]
+    for part in (f'images/{split}', f'labels/{split}', 'annotations', *crops):
         (folder / part).mkdir(parents=True, exist_ok=True)
     images: list[dict] = []
     annotations: list[dict] = []
@@ -33,6 +45,9 @@ def write_split(folder: Path, split: str, scenes: Iterable[Scene], classes: Sequ
         name = f'{image_id - 1:06d}.png'
         _write_png(folder / 'images' / split / name, scene.image[..., ::-1])
         _write_png(folder / 'labels' / split / name, _label_map(scene))
+        for i, crop in enumerate(cut_digits(rng, scene, CROP_SIDE)):
+            crop_name = f'{image_id - 1:06d}_{i}.png'
+            _write_png(digits / classes[scene.labels[i]] / crop_name, crop[..., ::-1])
         height, width = scene.image.shape[:2]
         images.append({'id': image_id, 'file_name': name, 'width': width, 'height': height})
         for label, mask in zip(scene.labels, scene.masks, strict=True):

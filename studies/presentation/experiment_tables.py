@@ -9,6 +9,8 @@ from studies.presentation.markdown import Column, table
 
 AP = 'coco/bbox_mAP'
 METRICS = {'AP': AP, 'AP50': f'{AP}_50', 'AP75': f'{AP}_75'}
+# In percent already, unlike AP.
+ACCURACY = 'accuracy/top1'
 # Of the ratios of the means and of the variances.
 SYMBOLS = {'mean': 'w', 'var': 'w′'}
 
@@ -33,6 +35,23 @@ def metric_table(records: Sequence[Record], titles: Sequence[str], key: Key) -> 
     columns['AP of each seed'] = lambda group: ', '.join(
         f'{100 * record.metrics[AP][-1]:.1f}' for record in group
     )
+    return table(records, titles, key, columns)
+
+
+def accuracy_table(records: Sequence[Record], titles: Sequence[str], key: Key) -> str:
+    """Return top-1 accuracy after the last epoch in percent, a row per key; of each seed too.
+
+    Args:
+        records: of at least two seeds per key.
+        titles: of the cells of a key.
+        key: from a record to the cells that name its row.
+    """
+    columns: dict[str, Column] = {
+        'accuracy': lambda group: spread(record.metrics[ACCURACY][-1] for record in group),
+        'accuracy of each seed': lambda group: ', '.join(
+            f'{record.metrics[ACCURACY][-1]:.1f}' for record in group
+        ),
+    }
     return table(records, titles, key, columns)
 
 

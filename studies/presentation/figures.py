@@ -12,7 +12,7 @@ from sn_openmmlab.analysis.colors import LINE_STYLES
 from sn_openmmlab.analysis.ratio_chart import COLORS
 from studies.benchmarks.baselines import BN, FUSED
 from studies.experiments.records import Record
-from studies.presentation.experiment_tables import AP
+from studies.presentation.experiment_tables import ACCURACY, AP
 
 _DPI = 110
 
@@ -68,19 +68,19 @@ def draw_final_ap(groups: Mapping[str, Sequence[Record]], file: Path) -> None:
         groups: the records by the title of their row, the first on top; backquotes are left out.
         file: the picture to write.
     """
-    figure, axes = _one_plot(height=0.8 + 0.4 * len(groups))
-    for row, records in enumerate(groups.values()):
-        aps = [100 * record.metrics[AP][-1] for record in records]
-        axes.scatter(aps, [row] * len(aps), s=18, zorder=3)
-        axes.vlines(np.mean(aps), row - 0.3, row + 0.3, color='black', linewidth=2)
-    axes.set_yticks(range(len(groups)), [title.replace('`', '') for title in groups])
-    axes.set(xlabel='validation box AP (%)', xlim=(0, None))
-    axes.invert_yaxis()
-    axes.grid(axis='x', alpha=0.3)
-    figure.savefig(file, dpi=_DPI)
+    last = {title: [100 * r.metrics[AP][-1] for r in group] for title, group in groups.items()}
+    _draw_points(last, 'validation box AP (%)', file)
 
 
-def draw_ratios(records: Sequence[Record], parts: Sequence[str], file: Path) -> None:
+def draw_final_accuracy(groups: Mapping[str, Sequence[Record]], file: Path) -> None:
+    """Draw the last top-1 accuracy in the same way."""
+    last = {title: [r.metrics[ACCURACY][-1] for r in group] for title, group in groups.items()}
+    _draw_points(last, 'top-1 accuracy (%)', file)
+
+
+def draw_ratios(
+    records: Sequence[Record], parts: Sequence[str], file: Path, batch: str = 'images per step'
+) -> None:
     """Draw the ratios over the batch size as bars that start at the initial ratios, all equal.
 
     w is above and w′ below, with a column per part. Bars show the mean over the seeds, whiskers
@@ -90,6 +90,7 @@ def draw_ratios(records: Sequence[Record], parts: Sequence[str], file: Path) -> 
         records: of a variant with SN, with at least two seeds per batch size.
         parts: of the model, keys of the records' ratios.
         file: the picture to write.
+        batch: what the batch size counts.
     """
     figure = Figure(figsize=(3.2 * len(parts), 6), layout='constrained')
     grid = figure.subplots(2, len(parts), sharex=True, sharey=True, squeeze=False)
@@ -101,7 +102,7 @@ def draw_ratios(records: Sequence[Record], parts: Sequence[str], file: Path) -> 
     for axes, part in zip(grid[0], parts, strict=True):
         axes.set_title(part)
     for axes in grid[1]:
-        axes.set_xlabel('images per step')
+        axes.set_xlabel(batch)
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc='outside upper center', ncols=4)
     figure.savefig(file, dpi=_DPI)
 
@@ -111,6 +112,18 @@ def _one_plot(height: float = 4) -> tuple[Figure, Axes]:
     axes = figure.subplots()
     axes.set_prop_cycle(LINE_STYLES)
     return figure, axes
+
+
+def _draw_points(values: Mapping[str, Sequence[float]], label: str, file: Path) -> None:
+    figure, axes = _one_plot(height=0.8 + 0.4 * len(values))
+    for row, points in enumerate(values.values()):
+        axes.scatter(points, [row] * len(points), s=18, zorder=3)
+        axes.vlines(np.mean(points), row - 0.3, row + 0.3, color='black', linewidth=2)
+    axes.set_yticks(range(len(values)), [title.replace('`', '') for title in values])
+    axes.set(xlabel=label, xlim=(0, None))
+    axes.invert_yaxis()
+    axes.grid(axis='x', alpha=0.3)
+    figure.savefig(file, dpi=_DPI)
 
 
 def _draw_bars(axes: Axes, records: Sequence[Record], part: str, kind: str) -> None:

@@ -11,7 +11,9 @@ from matplotlib.image import imread
 from mmengine.structures import BaseDataElement, InstanceData
 
 from sn_openmmlab.analysis.colors import BOXES
+from sn_openmmlab.analysis.labels import RIGHT, WRONG
 from sn_openmmlab.analysis.predictions import draw_prediction_grid
+from sn_openmmlab.errors import UsageError
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 
@@ -108,3 +110,39 @@ def test_images_are_spread_over_the_data(
     draw_prediction_grid(runner, tmp_path / 'grid.png', count=count)
     assert runner.model.seen == seen
     assert imread(tmp_path / 'grid.png').shape == (250 * rows, 1200, 4)
+
+
+def test_what_the_visualizer_does_not_draw_is_one_sentence(tmp_path: Path) -> None:
+    class Idle:
+        def add_datasample(self, *args: object, **kwargs: object) -> None:
+            pass
+
+    runner = fake_runner(1, Idle(), tmp_path, pred_caption='a dog')
+    with pytest.raises(UsageError, match=r'cannot show what Model predicts \(pred_caption\): it'):
+        draw_prediction_grid(runner, tmp_path / 'grid.png')
+    assert not (tmp_path / 'grid.png').exists()
+
+
+@pytest.mark.parametrize(('images', 'seen', 'rows'), [(3, 3, 1), (9, 9, 2), (100, 32, 4)])
+def test_labelled_images_are_more_and_smaller(
+    images: int, seen: int, rows: int, tmp_path: Path
+) -> None:
+    label = dict(pred_label=torch.tensor([1]), gt_label=torch.tensor([1]))
+    runner = fake_runner(images, None, tmp_path, **label)
+    draw_prediction_grid(runner, tmp_path / 'grid.png')
+    assert len(runner.model.seen) == seen
+    assert (runner.model.seen[0], runner.model.seen[-1]) == (0, images - 1)
+    picture = imread(tmp_path / 'grid.png')
+    assert picture.shape == (190 * rows, 1200, 4)
+    assert share(picture, rgb(RIGHT)) > 0
+    assert share(picture, rgb(WRONG)) == 0
+
+
+def test_image_without_a_file_is_shown_as_it_was_loaded(tmp_path: Path) -> None:
+    sample = BaseDataElement(pred_label=torch.tensor([0]))
+    blue = torch.tensor(BLUE, dtype=torch.uint8).view(3, 1, 1).expand(3, 32, 32)
+    dataset = Data([dict(index=0, inputs=blue, data_samples=sample)])
+    loader = SimpleNamespace(dataset=dataset)
+    runner = SimpleNamespace(val_dataloader=loader, model=Model(), visualizer=None)
+    draw_prediction_grid(runner, tmp_path / 'grid.png')
+    assert share(imread(tmp_path / 'grid.png'), BLUE) > 0.05

@@ -1,6 +1,8 @@
 """The configs of the demo read the data that the demo makes."""
 
 import json
+from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -22,18 +24,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> object:
 def read(file: Path, split: str, made: object) -> list[dict]:
     """Return the items of a split of the demo data, as a config reads them."""
     config = Config.fromfile(file)
-    if config.default_scope == 'mmdet':
-        from mmdet.registry import DATASETS
-        from mmdet.utils import register_all_modules
-    else:
-        from mmseg.registry import DATASETS
-        from mmseg.utils import register_all_modules
-    register_all_modules()
+    toolbox = config.default_scope
+    import_module(f'{toolbox}.utils').register_all_modules()
     settings = config[f'{split}_dataloader'].dataset
-    assert settings.data_root == 'data/demo/'
-    settings.data_root = f'{made.root}/'
-    dataset = DATASETS.build(settings)
-    assert len(dataset) == (2 if split == 'train' else 1)
+    assert settings.data_root.startswith('data/demo/')
+    settings.data_root = settings.data_root.replace('data/demo', str(made.root))
+    dataset = import_module(f'{toolbox}.registry').DATASETS.build(settings)
     return [dataset[i] for i in range(len(dataset))]
 
 
@@ -41,6 +37,7 @@ def read(file: Path, split: str, made: object) -> list[dict]:
 @pytest.mark.parametrize('file', sorted(CONFIGS.glob('demo/*rcnn*.py')), ids=lambda file: file.stem)
 def test_detectors_find_the_boxes_and_masks(file: Path, split: str, made: object) -> None:
     items = read(file, split, made)
+    assert len(items) == (2 if split == 'train' else 1)
     boxes = sum(len(item['data_samples'].gt_instances) for item in items)
     assert boxes == made.instances['train' if split == 'train' else 'val']
     assert items[0]['inputs'].shape == (3, 192, 256)
@@ -57,6 +54,7 @@ def test_segmenter_finds_the_label_maps(split: str, made: object) -> None:
     (file,) = CONFIGS.glob('demo/deeplab*.py')
     items = read(file, split, made)
     part = 'train' if split == 'train' else 'val'
+    assert len(items) == (2 if split == 'train' else 1)
     table = json.loads((made.root / f'annotations/instances_{part}.json').read_text())
     for i, item in enumerate(items):
         assert item['inputs'].shape == (3, 192, 256)
@@ -73,3 +71,15 @@ def test_segmenter_finds_the_label_maps(split: str, made: object) -> None:
     config = Config.fromfile(file)
     names = [category['name'] for category in table['categories']]
     assert list(config.train_dataloader.dataset.metainfo.classes) == ['background', *names]
+
+
+@pytest.mark.parametrize('split', ['train', 'val', 'test'])
+def test_classifier_finds_the_crops_of_the_digits(split: str, made: object) -> None:
+    pytest.importorskip('mmpretrain')
+    (file,) = CONFIGS.glob('demo/resnet*.py')
+    items = read(file, split, made)
+    part = 'train' if split == 'train' else 'val'
+    table = json.loads((made.root / f'annotations/instances_{part}.json').read_text())
+    digits = Counter(truth['category_id'] - 1 for truth in table['annotations'])
+    assert Counter(item['data_samples'].gt_label.item() for item in items) == digits
+    assert {item['inputs'].shape for item in items} == {(3, 64, 64)}

@@ -36,6 +36,19 @@ def segmentation_run(
 
 
 @pytest.fixture(scope='session')
+def classification_run(
+    repo: Path,
+    classification_config: Path,
+    run_tool: Callable,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """Train the tiny classifier for one epoch with our tool; return the work folder."""
+    work_dir = tmp_path_factory.mktemp('classification_run')
+    run_tool(repo / 'tools/train.py', classification_config, '--work-dir', work_dir)
+    return work_dir
+
+
+@pytest.fixture(scope='session')
 def logged() -> Callable[[Path], tuple[list[dict], list[dict]]]:
     """Return a function that reads the log of the newest training in a work folder.
 

@@ -1,4 +1,4 @@
-"""tools/report.py gathers what a training left, of either toolbox."""
+"""tools/report.py gathers what a training left, of each toolbox."""
 
 import csv
 import json
@@ -23,15 +23,20 @@ FILES = {
 
 
 @pytest.mark.parametrize(
-    ('toolbox', 'layers', 'rows', 'metric'),
+    ('toolbox', 'layers', 'height', 'metric'),
     # ResNet-18 has 20 norm layers, the FPN 8, the box head 4; the FCN head 2, of its convolution
-    # and of the one that joins the features to its output.
-    [('detection', 20 + 8 + 4, 2, 'coco/bbox_mAP'), ('segmentation', 20 + 2, 1, 'mIoU')],
+    # and of the one that joins the features to its output. The classifier has the stem and two
+    # stages of ResNet-18, each with two blocks of two, and two shortcuts.
+    [
+        ('detection', 20 + 8 + 4, 2 * 250, 'coco/bbox_mAP'),
+        ('segmentation', 20 + 2, 250, 'mIoU'),
+        ('classification', 1 + 2 * 4 + 2, 190, 'accuracy/top1'),
+    ],
 )
 def test_report_has_everything(
     toolbox: str,
     layers: int,
-    rows: int,
+    height: int,
     metric: str,
     request: pytest.FixtureRequest,
     repo: Path,
@@ -71,7 +76,7 @@ def test_report_has_everything(
         )
 
     predictions = imread(report / 'predictions.png')
-    assert predictions.shape == (250 * rows, 1200, 4)
+    assert predictions.shape == (height, 1200, 4)
     assert predictions[..., :3].std() > 0.1
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import cv2
+import pytest
 import torch
 
 
@@ -44,6 +45,39 @@ def test_detector_is_evaluated_as_in_training(
     drawn = sorted((tmp_path / 'drawn').iterdir())
     assert [file.name for file in drawn] == [f'val{i}.png' for i in range(4)]
     assert {cv2.imread(str(file)).shape for file in drawn} == {(64, 2 * 96, 3)}
+
+
+def test_classifier_is_evaluated_as_in_training(
+    repo: Path,
+    classification_config: Path,
+    classification_run: Path,
+    run_tool: Callable,
+    logged: Callable,
+    tested: Callable,
+    tmp_path: Path,
+) -> None:
+    run_tool(
+        repo / 'tools/test.py',
+        classification_config,
+        classification_run / 'epoch_1.pth',
+        '--work-dir',
+        tmp_path / 'work',
+        '--out',
+        tmp_path / 'predictions.pkl',
+        '--show-dir',
+        tmp_path / 'drawn',
+    )
+    assert tested(tmp_path / 'work') == logged(classification_run)[1][-1]
+    with open(tmp_path / 'predictions.pkl', 'rb') as stream:
+        predictions = pickle.load(stream)
+    # The order of the folders.
+    assert [item['gt_label'].item() for item in predictions] == [0, 0, 1, 1]
+    for item in predictions:
+        assert item['pred_score'].sum().item() == pytest.approx(1)
+        assert item['pred_score'].argmax() == item['pred_label'].item()
+    # MMPretrain names the pictures by file alone, and here those of the two classes are alike.
+    drawn = sorted(file.name for file in (tmp_path / 'drawn').iterdir())
+    assert drawn == ['0.png_0.png', '1.png_0.png']
 
 
 def test_segmenter_is_evaluated_as_in_training(

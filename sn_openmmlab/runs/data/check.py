@@ -8,6 +8,7 @@ from mmengine.config import Config
 
 from sn_openmmlab.config_tree import walk
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.data.classification import check_classification, downloads_itself
 from sn_openmmlab.runs.data.coco import read_coco
 from sn_openmmlab.runs.data.datasets import datasets_in, is_remote, named_paths
 from sn_openmmlab.runs.data.detection import check_coco_metric, check_detection
@@ -20,7 +21,8 @@ def check_data(config: Config, *loaders: str) -> None:
 
     It finds missing or empty files and folders, missing images or label maps, and values in label
     maps that are not classes. It finds annotation files in COCO format that are damaged or do not
-    fit the classes. It also finds a Cityscapes metric without the package that it needs.
+    fit the classes, and classifiers with another number of classes than their data. It also finds a
+    Cityscapes metric without the package that it needs.
 
     Args:
         config: the config of the run.
@@ -28,14 +30,13 @@ def check_data(config: Config, *loaders: str) -> None:
             the config lacks and datasets in remote storage are skipped.
     """
     toolbox = config.get('default_scope')
-    if toolbox == 'mmpretrain':
-        # Its research datasets download themselves.
-        return
     # Several datasets and metrics may share a file, which takes seconds to read.
     read = cache(read_coco)
     parts = [(loader, loader.replace('dataloader', 'evaluator')) for loader in loaders]
     datasets = [(x, d) for x, _ in parts for d in datasets_in((config.get(x) or {}).get('dataset'))]
     metrics = [(x, metric) for _, x in parts for metric in _as_list(config.get(x))]
+    if toolbox == 'mmpretrain':
+        datasets = [(x, dataset) for x, dataset in datasets if not downloads_itself(dataset)]
     for loader, dataset in datasets:
         for path in named_paths(dataset):
             _check_path(path, loader, 'data_root')
@@ -47,6 +48,8 @@ def check_data(config: Config, *loaders: str) -> None:
             check_segmentation(loader, dataset, ignored)
         if toolbox == 'mmdet':
             check_detection(loader, dataset, read)
+        if toolbox == 'mmpretrain':
+            check_classification(loader, dataset, config.get('model'))
     for evaluator, metric in metrics:
         if toolbox == 'mmdet':
             check_coco_metric(evaluator, metric, read)

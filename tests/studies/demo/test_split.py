@@ -7,6 +7,9 @@ import pytest
 from PIL import Image
 from pycocotools.coco import COCO
 
+from studies.demo.scene import Scene
+from studies.demo.split import write_split
+
 
 @pytest.fixture(scope='module', params=['train', 'val'])
 def split(request):
@@ -73,3 +76,28 @@ def test_train_and_val_pictures_differ(demo_root):
 def test_the_record_counts_the_annotations(demo_root, split, coco):
     record = json.loads((demo_root / 'demo.json').read_text())
     assert record['instances'][split] == len(coco.dataset['annotations']) >= 3
+
+
+def test_every_digit_has_a_crop_in_the_folder_of_its_class(demo_root, split, coco):
+    classes = {category['id']: category['name'] for category in coco.dataset['categories']}
+    expected = set()
+    for image_id, annotations in coco.imgToAnns.items():
+        for i, annotation in enumerate(annotations):
+            expected.add(f'{classes[annotation["category_id"]]}/{image_id - 1:06d}_{i}.png')
+    folder = demo_root / 'digits' / split
+    found = {path.relative_to(folder).as_posix() for path in folder.glob('*/*')}
+    assert found == expected
+    # A class without an image has a folder, so that both splits number the classes alike.
+    assert {path.name for path in folder.iterdir()} == set(classes.values())
+    assert {Image.open(path).size for path in folder.glob('*/*')} == {(32, 32)}
+
+
+def test_crops_keep_their_colours(tmp_path):
+    mask = np.zeros((128, 128), bool)
+    mask[40:90, 50:80] = True
+    red = np.where(mask[..., None], (255, 0, 0), 0).astype(np.uint8)
+    scene = Scene(red, np.array([7]), mask[None])
+    write_split(tmp_path, 'val', [scene], '0123456789', np.random.default_rng(0))
+    crop = np.asarray(Image.open(tmp_path / 'digits/val/7/000000_0.png'))
+    assert crop[16, 16].tolist() == [255, 0, 0]
+    assert crop[..., 1:].max() == 0
