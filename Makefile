@@ -13,7 +13,7 @@ QUICKSTART_SEG := configs/demo/deeplab_r18b-d8_sn_digits.py
 
 .DEFAULT_GOAL := help
 .PHONY: help env data quickstart quickstart-mask quickstart-seg test test-slow coverage \
-	benchmark experiment experiment-from-bn experiment-from-imagenet \
+	benchmark experiment experiment-from-bn experiment-from-imagenet zoo \
 	lint format docs docs-serve dist
 
 help: ## list the targets
@@ -64,6 +64,9 @@ experiment-from-bn: data ## fine-tune SN from BatchNorm, three seeds each, into 
 experiment-from-imagenet: env ## start SN from ImageNet weights on photographs (data/raccoon, data/bccd), into docs/from_imagenet
 	$(PY) -m studies.kept_knowledge data/raccoon/images --out docs/from_imagenet
 	$(PY) -m studies.from_imagenet --out docs/from_imagenet --work-dir work_dirs/from_imagenet
+
+zoo: env ## build every config of the toolboxes with SN, train a sample for a step, into docs/zoo
+	OMP_NUM_THREADS=1 $(PY) -m studies.zoo --out docs/zoo
 
 lint: env ## check code style, format, spelling and types
 	$(PY) -m ruff check .
