@@ -15,7 +15,7 @@ QUICKSTART_CLS := configs/demo/resnet18_sn_digits.py
 .DEFAULT_GOAL := help
 .PHONY: help env data quickstart quickstart-mask quickstart-seg quickstart-cls \
 	test test-slow coverage benchmark \
-	experiment experiment-from-bn experiment-from-imagenet experiment-cifar experiment-from-cifar \
+	experiment experiment-from-bn experiment-from-imagenet experiment-cifar experiment-from-cifar zoo \
 	lint format docs docs-serve dist
 
 help: ## list the targets
@@ -76,6 +76,9 @@ experiment-cifar: env ## train BN, GN and SN on CIFAR-10 (data/cifar10), three s
 
 experiment-from-cifar: data ## start the quickstart's detector from a classifier of CIFAR-10 (data/cifar10), into docs/from_cifar10
 	$(PY) -m studies.from_cifar10 --out docs/from_cifar10 --work-dir work_dirs/from_cifar10
+
+zoo: env ## build every config of the toolboxes with SN, train a sample for a step, into docs/zoo
+	OMP_NUM_THREADS=1 $(PY) -m studies.zoo --out docs/zoo
 
 lint: env ## check code style, format, spelling and types
 	$(PY) -m ruff check .

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from types import MethodType
 from typing import Any
 
-from mmengine.model import BaseModule, PretrainedInit
+from mmengine.model import BaseAveragedModel, BaseModule, PretrainedInit
 from mmengine.model.utils import _BatchNormXd
 from mmengine.registry import MODELS
 from torch import nn
 
 from sn_openmmlab.analysis.norm_changes import NormChange
-from sn_openmmlab.analysis.norms import NormLayer, norm_layers
+from sn_openmmlab.analysis.norms import NormLayer, bare_name, norm_layers
 from sn_openmmlab.config_tree import walk
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.arguments import check_eps, check_flag, check_momentum
@@ -86,7 +86,7 @@ def build_with_norm(
     built = MODELS.build({**_trained(model, norm, norm_parts), 'type': of})
     layers = norm_layers(built)
     _check_parts(layers, norm_parts, of)
-    modules = dict(built.named_modules())
+    modules = {bare_name(name): module for name, module in built.named_modules()}
     changes = [_change(x, modules[x.name], norm, norm_parts) for x in layers]
     _check_any(changes, norm, of)
     _replace({c.name: modules[c.name] for c in changes if not c.reason}, built, norm)
@@ -192,6 +192,9 @@ def _trained(
             continue
         if norm_cfg.get('type') != norm.kind and norm_cfg.get('type') not in LAYERS:
             norm_cfg.pop('requires_grad', None)
+            if norm_cfg.get('type') == 'MMSyncBN':
+                # mmcv's own SyncBN, with the same weights; a single process cannot build it.
+                norm_cfg['type'] = 'SyncBN'
     return model
 
 
@@ -245,6 +248,7 @@ def _replace(layers: Mapping[str, nn.Module], model: nn.Module, norm: _Norm) -> 
             ) from error
     stop_folding(model, layers.values())
     _let_train(model, layers.values())
+    _renew_averages(model)
     if norm.is_switchable:
         _convert_weights(model, layers)
     # A backbone freezes its frozen_stages again whenever its mode is set.
@@ -258,6 +262,15 @@ def _let_train(model: nn.Module, layers: Collection[nn.Module]) -> None:
         held = getattr(module, 'norm_eval', False) and not isinstance(module, SwitchNorm)
         if held and not replaced.isdisjoint(module.modules()):
             module.norm_eval = False
+
+
+def _renew_averages(model: nn.Module) -> None:
+    """Let moving averages of weights in the model, as in BYOL, find the new parameters."""
+    for module in model.modules():
+        if isinstance(module, BaseAveragedModel):
+            inner = module.module
+            weights = inner.state_dict() if module.update_buffers else inner.named_parameters()
+            module.avg_parameters = dict(weights)
 
 
 def _convert_weights(model: nn.Module, layers: Collection[str]) -> None:

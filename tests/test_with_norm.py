@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.model import MMDistributedDataParallel
+from mmengine.model import ExponentialMovingAverage, MMDistributedDataParallel
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS, DefaultScope
 from torch import nn
@@ -303,6 +303,32 @@ def test_mistake_is_one_sentence(changes: dict, reason: str) -> None:
     with pytest.raises(UsageError, match=reason) as caught:
         MODELS.build({**_with_norm(), **changes})
     assert '\n' not in str(caught.value)
+
+
+class Averaged(nn.Module):
+    """A model with a moving average of itself, as BYOL and MoCo have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = Tiny(4)
+        self.average = ExponentialMovingAverage(self.net)
+
+
+def test_the_norms_of_a_moving_average_are_replaced_too() -> None:
+    model = MODELS.build(dict(type='WithNorm', of=Averaged))
+    assert set(_layers(model, SwitchNorm)) == {'net.1', 'average.module.1'}
+    assert not any(weight.requires_grad for weight in model.average.parameters())
+    model.net[1].mean_weight.data.fill_(2)
+    model.average.update_parameters(model.net)
+    assert model.average.module[1].mean_weight.equal(torch.full((3,), 2.0))
+
+
+def test_sync_bn_of_mmcv_is_replaced_without_a_group_of_processes() -> None:
+    of = {**FCN, 'backbone': dict(FCN['backbone'], norm_cfg=dict(type='MMSyncBN'))}
+    model = MODELS.build(_with_norm(of))
+    # a ResNet-18 has 20 norms, the head has a GroupNorm
+    assert len(_layers(model, SwitchNorm)) == 21
+    assert [change.before for change in model.norm_changes].count('SyncBN') == 20
 
 
 class Tiny(nn.Sequential):

@@ -1,0 +1,1 @@
+"""The configs that the toolboxes ship: finding them, building their models, training a step."""
