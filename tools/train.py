@@ -4,7 +4,10 @@ python tools/train.py configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py
 torchrun --nproc_per_node=8 tools/train.py CONFIG --launcher pytorch
 """
 
+import argparse
+
 import _sleeping_threads  # noqa: F401
+from mmengine.config import Config
 
 from sn_openmmlab.checkpoints.files.safe_loading import check_resumable, load_safely
 from sn_openmmlab.errors import exit_with_sentence
@@ -49,16 +52,14 @@ def main() -> None:
     export_local_rank(args.local_rank)
 
     config = config_of(args)
-    if args.dump:
-        check_dump_config(args.dump, config)
-        print(dump_config(config, args.dump))
-        print(f'The config is in {args.dump}.')
-        return
-    options.set_work_dir(config, args.work_dir)
     if args.amp:
         options.use_amp(config)
     if args.auto_scale_lr:
         options.use_scaled_lr(config)
+    if args.dump:
+        dump(config, args)
+        return
+    options.set_work_dir(config, args.work_dir)
     options.set_resume(config, args.resume)
     check_load_from(config)
     check_pretrained(config)
@@ -73,6 +74,16 @@ def main() -> None:
     # This also builds the loops, the data and the optimizer.
     with building(f'what {config.filename} describes', REGISTRIES):
         runner.train()
+
+
+def dump(config: Config, args: argparse.Namespace) -> None:
+    """Write the config to the file of ``--dump``, and print what becomes of the norms."""
+    check_dump_config(args.dump, config)
+    # Without the option, the toolbox's tool names the folder after the written file.
+    if args.work_dir:
+        options.set_work_dir(config, args.work_dir)
+    print(dump_config(config, args.dump))
+    print(f'The config is in {args.dump}.')
 
 
 if __name__ == '__main__':

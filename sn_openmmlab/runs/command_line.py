@@ -83,9 +83,9 @@ def config_of(args: argparse.Namespace) -> Config:
     Raises:
         UsageError: ``--norm`` is no norm, ``--norm-in`` is without it, or see `read_config`.
     """
-    if args.norm_in and not args.norm:
+    if args.norm_in and args.norm is None:
         raise UsageError('--norm-in needs the norm: add --norm SN.')
-    norm = read_norm(args.norm) if args.norm else None
+    norm = None if args.norm is None else read_norm(args.norm)
     return read_config(args.config, args.cfg_options, norm, args.norm_in)
 
 

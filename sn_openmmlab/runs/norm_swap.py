@@ -31,7 +31,7 @@ def replace_norms(
             None for all.
 
     Raises:
-        UsageError: the model has a key that ``WithNorm`` needs.
+        UsageError: the model has a key that ``WithNorm`` needs, or ``custom_hooks`` is no list.
 
     Example:
         ```python
@@ -106,8 +106,10 @@ def _set_parts(model: ConfigDict, parts: Sequence[str] | None) -> None:
 
 
 def _add_hooks(config: Config, hooks: Sequence[str]) -> None:
-    present = list(config.get('custom_hooks') or [])
-    types = [hook.get('type') for hook in present]
+    present = config.get('custom_hooks') or []
+    if not isinstance(present, list | tuple):
+        raise UsageError('custom_hooks of the config must be a list of hooks.')
+    types = [hook.get('type') for hook in present if isinstance(hook, Mapping)]
     config.custom_hooks = [*present, *(dict(type=hook) for hook in hooks if hook not in types)]
 
 

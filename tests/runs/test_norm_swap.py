@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from mmengine.config import Config, ConfigDict
+from mmengine.hooks import EMAHook
 from mmengine.registry import MODELS
 
 from sn_openmmlab import SwitchNorm
@@ -62,6 +63,15 @@ def test_a_config_in_pure_python_is_taken(tmp_path: Path) -> None:
         model = MODELS.build(wrapped.model)
         assert type(model).__name__ == 'EncoderDecoder'
         assert sum(isinstance(layer, SwitchNorm) for layer in model.modules()) == 21
+
+
+def test_hooks_may_be_objects_but_must_be_a_list() -> None:
+    hook = EMAHook()
+    config = Config(dict(model=FCN, custom_hooks=[hook]))
+    replace_norms(config)
+    assert config.custom_hooks == [hook, *HOOKS]
+    with pytest.raises(UsageError, match='custom_hooks of the config must be a list of hooks'):
+        replace_norms(Config(dict(model=FCN, custom_hooks={'0': dict(type='EMAHook')})))
 
 
 @pytest.mark.parametrize('key', ['norm_cfg', 'norm_parts', 'of'])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from mmengine.config import Config
 
 import sn_openmmlab  # noqa: F401  # allows what checkpoints of mmengine hold
 
@@ -107,7 +108,9 @@ def test_dumped_config_is_trained_by_the_toolbox_and_needs_no_option(
     done = run_tool(
         *(repo / 'tools/train.py', child, '--norm', NORM, '--dump', dumped),
         *('--cfg-options', f'load_from={start}', 'optim_wrapper.accumulative_counts=2'),
+        *('--work-dir', tmp_path / 'named'),
     )
+    assert Config.fromfile(dumped).work_dir == str(tmp_path / 'named')
     assert ['decode_head', 'GN', '2', 'SN'] in [line.split() for line in done.stdout.split('\n')]
     train = Path(find_spec('mmseg').origin).parent / '.mim/tools/train.py'
     run_tool(train, dumped, '--work-dir', tmp_path / 'mmseg')
@@ -128,6 +131,7 @@ def test_dumped_config_is_trained_by_the_toolbox_and_needs_no_option(
 @pytest.mark.parametrize(
     ('options', 'sentence'),
     [
+        (['--norm', ''], '--norm takes a name or a dict with a type, not '),
         (['--norm', 'XN'], "the norm 'XN' is not registered"),
         (['--norm', 'dict('], '--norm takes a name or a dict with a type, not dict('),
         (['--norm-in', 'neck'], '--norm-in needs the norm: add --norm SN.'),

@@ -172,7 +172,8 @@ def test_missing_data_is_one_sentence(
     for folder, name in (('demo', 'demo'), ('detection/bccd', 'bccd')):
         for config in (repo / 'configs' / folder).glob('*.py'):
             said = fail(tool, config, *(['weights.pth'] if tool == 'test.py' else []))
-            assert f'reads data/{name}/, which does not exist' in said
+            assert f' reads data/{name}/' in said
+            assert ', which does not exist: put or link the data there' in said
 
 
 def test_missing_pretrained_weights_are_one_sentence(repo: Path, fail: Callable) -> None:
