@@ -39,6 +39,10 @@ _OPTIONS = (
 )
 
 
+# Of all others it is not known what inputs they take.
+_OTHERS = ('BN', 'SyncBN', 'GN', 'IN')
+
+
 def build_with_norm(
     of: str | type | None = None,
     norm_cfg: Mapping[str, Any] | None = None,
@@ -67,8 +71,8 @@ def build_with_norm(
     Args:
         of: the type that the model had before.
         norm_cfg: the norm. ``'SN'`` and ``'SyncSN'`` may have ``scopes``, ``num_groups``,
-            ``correction``, ``eps``, ``momentum``, ``norm_eval`` and ``requires_grad``; other
-            registered norms, such as ``'BN'`` and ``'GN'``, what they take. None means
+            ``correction``, ``eps``, ``momentum``, ``norm_eval`` and ``requires_grad``;
+            ``'BN'``, ``'SyncBN'``, ``'GN'`` and ``'IN'`` what they take. None means
             ``dict(type='SN')``.
         norm_parts: the parts of the model in which to replace norms, such as ``['backbone']`` or
             ``['roi_head.bbox_head']``; None for all.
@@ -118,12 +122,11 @@ class _Norm:
             _check_options({**options, 'requires_grad': trained})
             synced = LAYERS[kind] is LAYERS['SyncSN']
             return _Norm('SyncSN' if synced else 'SN', options, trained)
-        with MODELS.switch_scope_and_registry(None) as registry:
-            if not isinstance(kind, str) or registry.get(kind) is None:
-                raise UsageError(
-                    f'the norm {kind!r} is not registered: name SN, SyncSN, BN, SyncBN or GN, or '
-                    'import the module of your own norm by custom_imports.'
-                )
+        if kind not in _OTHERS:
+            raise UsageError(
+                f'{kind!r} is no norm that can take the place of others: name one of '
+                f'{", ".join(("SN", "SyncSN", *_OTHERS))}.'
+            )
         if kind == 'GN':
             options.setdefault('num_groups', 32)
         return _Norm(kind, options, trained)
@@ -218,7 +221,7 @@ def _change(
     if not _is_in(layer.name, parts):
         reason = 'not in the chosen parts'
     elif layer.kind == norm.kind:
-        reason = f'it is {norm.kind} already'
+        reason = f'it is {norm.kind} already, and keeps its options'
     else:
         reason = reason_to_keep(module, norm.is_switchable)
     return NormChange(layer.name, layer.kind, layer.kind if reason else norm.kind, reason or '')
@@ -241,7 +244,7 @@ def _replace(layers: Mapping[str, nn.Module], model: nn.Module, norm: _Norm) -> 
         channels = channels_of(layer)
         try:
             norm.put(layer)
-        except (TypeError, ValueError, AssertionError) as error:
+        except (ArithmeticError, AssertionError, TypeError, ValueError) as error:
             raise UsageError(
                 f'{norm.kind} cannot take the place of {name}, which has {channels} channels: '
                 f'{str(error).rstrip(".")}. Change its options, or choose other parts.'

@@ -96,7 +96,7 @@ def test_sn_that_is_there_and_instance_norm_stay() -> None:
         'only BN, SyncBN, GN and SN are replaced'
     }
     assert {c.reason for c in model.norm_changes if c.name.startswith('backbone.')} == {
-        'it is SN already'
+        'it is SN already, and keeps its options'
     }
 
 
@@ -271,7 +271,7 @@ def test_model_of_a_named_toolbox_is_found() -> None:
         (dict(of='Encoder'), r'finds no model Encoder in mmseg: correct of, or name its toolbox'),
         (
             dict(norm_cfg=dict(type='NoNorm')),
-            "^the norm 'NoNorm' is not registered: name SN, SyncSN, BN, SyncBN or GN",
+            "^'NoNorm' is no norm that can take the place of others: name one of SN, SyncSN, BN, ",
         ),
         (
             dict(norm_cfg=dict(type='SN', affine=True, x=1)),

@@ -61,15 +61,16 @@ def read_norm(text: str) -> str | dict[str, Any]:
     Raises:
         UsageError: it is neither.
     """
-    if text.isidentifier() or text.replace('.', '').isidentifier():
+    text = text.strip()
+    if text.isidentifier():
         return text
     try:
-        tree = ast.parse(text.strip(), mode='eval').body
+        tree = ast.parse(text, mode='eval').body
         if isinstance(tree, ast.Call) and ast.unparse(tree.func) == 'dict' and not tree.args:
             found = {str(key.arg): ast.literal_eval(key.value) for key in tree.keywords}
         else:
             found = ast.literal_eval(tree)
-        if not isinstance(found, dict) or 'type' not in found:
+        if not isinstance(found, dict) or not isinstance(found.get('type'), str):
             raise ValueError
     except (SyntaxError, ValueError) as error:
         raise UsageError(

@@ -85,7 +85,7 @@ def test_a_model_with_a_key_of_that_name_is_refused(key: str) -> None:
     [
         ('SN', 'SN'),
         ('SyncSN', 'SyncSN'),
-        ('mmdet.LN2d', 'mmdet.LN2d'),
+        ('SN ', 'SN'),
         ("dict(type='SN', scopes=('in', 'ln'))", dict(type='SN', scopes=('in', 'ln'))),
         ('dict(type="GN", num_groups=8)', dict(type='GN', num_groups=8)),
         ("{'type': 'SN', 'eps': 1e-3}", dict(type='SN', eps=1e-3)),
@@ -97,7 +97,20 @@ def test_norm_is_read_from_the_command_line(text: str, norm: object) -> None:
 
 @pytest.mark.parametrize(
     'text',
-    ['', 'dict(', 'dict()', "dict('SN')", 'dict(type=SN)', '5', "['SN']", '{}', 'open("x")', 'a b'],
+    [
+        '',
+        'dict(',
+        'dict()',
+        "dict(type=['SN'])",
+        "dict('SN')",
+        'dict(type=SN)',
+        '5',
+        "['SN']",
+        '{}',
+        'open("x")',
+        'torch.nn.Identity',
+        'a b',
+    ],
 )
 def test_anything_else_is_refused_without_running_it(text: str) -> None:
     with pytest.raises(UsageError, match='--norm takes a name or a dict with a type, not '):

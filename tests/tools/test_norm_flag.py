@@ -132,11 +132,12 @@ def test_dumped_config_is_trained_by_the_toolbox_and_needs_no_option(
     ('options', 'sentence'),
     [
         (['--norm', ''], '--norm takes a name or a dict with a type, not '),
-        (['--norm', 'XN'], "the norm 'XN' is not registered"),
+        (['--norm', 'LN'], "'LN' is no norm that can take the place of others"),
         (['--norm', 'dict('], '--norm takes a name or a dict with a type, not dict('),
         (['--norm-in', 'neck'], '--norm-in needs the norm: add --norm SN.'),
         (['--norm', 'SN', '--norm-in', 'neck'], 'EncoderDecoder has no norm layers in neck'),
         (['--norm', 'dict(type="GN", num_groups=24)'], 'GN cannot take the place of '),
+        (['--norm', 'dict(type="GN", num_groups=0)'], 'GN cannot take the place of '),
     ],
 )
 def test_mistake_is_one_sentence(
