@@ -38,7 +38,7 @@ def find_config(name: str) -> Path:
         name: as ``mmdet::retinanet/retinanet_r50_fpn_1x_coco.py``; the suffix may be left out.
 
     Raises:
-        UsageError: there is no such config; the message names the most similar one.
+        UsageError: there is no such config; the message names a similar one if there is any.
     """
     toolbox, _, rest = name.partition('::')
     folder = zoo_folder(toolbox)
@@ -46,6 +46,8 @@ def find_config(name: str) -> Path:
     if path.is_file():
         return path
     by_stem = {file.stem: file for file in folder.rglob('*.py') if '_base_' not in file.parts}
-    close = get_close_matches(path.stem, by_stem, n=1, cutoff=0)
-    hint = f': do you mean {toolbox}::{by_stem[close[0]].relative_to(folder)}?' if close else '.'
+    close = get_close_matches(path.stem, by_stem, n=1)
+    hint = f': they are in {folder}.'
+    if close:
+        hint = f': do you mean {toolbox}::{by_stem[close[0]].relative_to(folder)}?'
     raise UsageError(f'the zoo of {toolbox} has no config {rest}{hint}')

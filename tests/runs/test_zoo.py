@@ -34,6 +34,13 @@ def test_unknown_config_names_a_similar_one() -> None:
         find_config('mmdet::retina/retinanet_r50_fpn_1x_coc.py')
 
 
+@pytest.mark.parametrize('rest', ['', '..', '/etc/passwd', 'x' * 99])
+def test_unlike_name_shows_where_the_configs_are(rest: str) -> None:
+    pytest.importorskip('mmdet')
+    with pytest.raises(UsageError, match=r'has no config .*: they are in .*configs\.$'):
+        find_config(f'mmdet::{rest}')
+
+
 def test_unknown_toolbox_is_refused() -> None:
     with pytest.raises(UsageError, match='mmpose:: names no toolbox: write one of mmdet, mmseg,'):
         find_config('mmpose::a.py')
