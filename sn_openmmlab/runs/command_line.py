@@ -61,7 +61,7 @@ class _Options(DictAction):
             if '=' not in value:
                 parser.error(f'--cfg-options takes KEY=VALUE, not {value!r}.')
             key, _, given = value.partition('=')
-            if given.lstrip('\'"').startswith(('dict(', '{')):
+            if 'dict(' in given or given.lstrip('\'"[( ').startswith('{'):
                 parser.error(
                     f'--cfg-options cannot read a dict, as {key} is given: set its keys one by '
                     f'one, as {key}.type=SN.'

@@ -74,7 +74,8 @@ def test_spaces_of_a_value_stay(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    'value', ["dict(type='SN',scopes=('in','ln'))", '{"type": "SN"}', 'dict()']
+    'value',
+    ["dict(type='SN',scopes=('in','ln'))", '{"type": "SN"}', 'dict()', "[dict(type='EMAHook')]"],
 )
 def test_dict_as_a_value_is_refused(value: str, capsys: pytest.CaptureFixture) -> None:
     with pytest.raises(SystemExit) as caught:
