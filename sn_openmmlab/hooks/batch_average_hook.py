@@ -9,6 +9,7 @@ from mmengine.runner import Runner
 from torch import nn
 
 from sn_openmmlab.inference.averaging import average_over_training
+from sn_openmmlab.inference.training_batches import running_loop
 from sn_openmmlab.layers.arguments import check_choice, check_flag
 from sn_openmmlab.layers.batch_average import VARIANCES
 from sn_openmmlab.ops.arguments import check_count
@@ -97,7 +98,8 @@ class BatchAverageHook(Hook):
             self._average(runner, runner.iter)
 
     def _prepare_evaluation(self, runner: Runner) -> None:
-        self._average(runner, runner.iter)
+        loop = running_loop(runner)
+        self._average(runner, 0 if loop is None else loop.iter)
         # EMAHook evaluates the averaged weights by a swap, which otherwise leaves the buffers.
         for model in _averaged_models(runner):
             self._updates_buffers[model] = model.update_buffers

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from mmengine.dist import all_reduce, get_rank
+from mmengine.logging import MessageHub
 from mmengine.runner import Runner
 from rich.console import Console
 from rich.progress import track
@@ -70,7 +71,7 @@ def average_over_training(
         done.images += count_images(batch)
         _compute_losses(copied, batch)
 
-    with own_random_state(_SEED + get_rank()), _training_info(runner):
+    with own_random_state(_SEED + get_rank()), _training_info(runner.message_hub):
         batches = _shown(training_batches(runner, num_batches, _SEED), num_batches)
         done.layers = batch_average(
             unwrapped(model), batches, run, variance=variance, batch_norm=batch_norm
@@ -90,12 +91,10 @@ def _compute_losses(model: nn.Module, batch: Any) -> None:
 
 
 @contextmanager
-def _training_info(runner: Runner) -> Iterator[None]:
+def _training_info(hub: MessageHub) -> Iterator[None]:
     """Tell models how far the training is, which some look up, where there is no training."""
-    hub = runner.message_hub
-    progress = dict(iter=runner.iter, epoch=runner.epoch)
-    added = [name for name in progress if name not in hub.runtime_info]
-    hub.update_info_dict({name: progress[name] for name in added})
+    added = [name for name in ('iter', 'epoch') if name not in hub.runtime_info]
+    hub.update_info_dict(dict.fromkeys(added, 0))
     try:
         yield
     finally:

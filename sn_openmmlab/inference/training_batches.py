@@ -34,6 +34,14 @@ def training_batches(runner: Runner, number: int, seed: int) -> Iterator[Any]:
         yield batch
 
 
+def running_loop(runner: Runner) -> BaseLoop | None:
+    """Return the training loop of a runner, or None while it is not built, as in a test.
+
+    `runner.train_loop`, and `runner.iter` with it, would build the loop and its data.
+    """
+    return runner._train_loop if isinstance(runner._train_loop, BaseLoop) else None
+
+
 def count_images(batch: Any) -> int:
     """Return the number of images of a batch, in all its branches."""
     if isinstance(batch, dict):
@@ -49,19 +57,18 @@ def _own_loader(runner: Runner, seed: int) -> DataLoader:
 
     In a training it has a copy of the data set as it is then: hooks change pipelines.
     """
-    settings, loop = runner._train_dataloader, runner._train_loop
-    running = loop.dataloader if isinstance(loop, BaseLoop) else None
+    settings, loop = runner._train_dataloader, running_loop(runner)
     if isinstance(settings, dict):
-        changes = {} if running is None else dict(dataset=running.dataset)
+        changes = {} if loop is None else dict(dataset=loop.dataloader.dataset)
         if settings.get('num_workers'):
             changes['persistent_workers'] = False
         # This copies the data set.
         return runner.build_dataloader({**settings, **changes}, seed=seed)
-    if running is None and settings is None:
+    if loop is None and settings is None:
         raise UsageError(
             'a batch average needs the training data, and the config has no train_dataloader.'
         )
-    return _loader_like(settings if running is None else running, seed)
+    return _loader_like(settings if loop is None else loop.dataloader, seed)
 
 
 def _loader_like(loader: DataLoader, seed: int) -> DataLoader:
