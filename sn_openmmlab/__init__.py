@@ -11,6 +11,7 @@ from sn_openmmlab.layers.batch_average import batch_average, update_bn
 from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm, revert_sync_switch_norm
+from sn_openmmlab.layers.sparse import sparsify
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
@@ -22,6 +23,7 @@ __all__ = [
     'convert_batch_norm',
     'convert_sync_switch_norm',
     'revert_sync_switch_norm',
+    'sparsify',
     'update_bn',
 ]
 __version__ = '0.1.0'
