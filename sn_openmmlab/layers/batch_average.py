@@ -155,7 +155,7 @@ def _average(
 def _uses_statistics(layer: nn.Module, batch_norm: bool) -> bool:
     """Return whether a layer in evaluation normalizes with statistics that this file sets."""
     if isinstance(layer, SwitchNorm):
-        return layer.running_mean is not None and 'bn' in layer.scopes
+        return layer.running_mean is not None and 'bn' in layer.used_scopes
     return batch_norm and isinstance(layer, _BatchNorm) and layer.running_mean is not None
 
 

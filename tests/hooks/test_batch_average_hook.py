@@ -36,7 +36,7 @@ def _saving(**settings: Any) -> dict[str, Any]:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Runner]:
     """Return a function that trains by a config with changes, in a folder of its own."""
-    register(monkeypatch.setitem)
+    register(monkeypatch)
 
     def train(changes: Mapping[str, Any], folder: str = 'run') -> Runner:
         runner = Runner.from_cfg(small_config(tmp_path / folder, **changes))
@@ -238,7 +238,7 @@ def test_a_test_of_a_checkpoint_makes_a_pass(
 def test_wrong_arguments_are_one_sentence(
     settings: dict, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    register(monkeypatch.setitem)
+    register(monkeypatch)
     config: Config = small_config(tmp_path / 'run')
     config.custom_hooks = [dict(type='BatchAverageHook', **settings)]
     with pytest.raises(UsageError, match=re.escape(sentence)), building('the config'):

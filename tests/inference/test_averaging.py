@@ -24,7 +24,7 @@ SINGLE = {'train_dataloader.dataset.augments': False, 'train_dataloader.batch_si
 @pytest.fixture
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Runner]:
     """Return a function that builds a runner with changes of the config."""
-    register(monkeypatch.setitem)
+    register(monkeypatch)
     return lambda **changes: Runner.from_cfg(small_config(tmp_path / 'run', **changes))
 
 

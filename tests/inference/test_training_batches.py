@@ -20,7 +20,7 @@ PLAIN = {'train_dataloader.dataset.augments': False}
 @pytest.fixture
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Runner]:
     """Return a function that builds a runner with changes of the config."""
-    register(monkeypatch.setitem)
+    register(monkeypatch)
     return lambda **changes: Runner.from_cfg(small_config(tmp_path / 'run', **changes))
 
 
@@ -119,7 +119,7 @@ def test_a_sampler_without_a_batch_size_is_an_error_in_one_sentence(build: Calla
 def test_a_run_without_training_data_is_an_error_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    register(monkeypatch.setitem)
+    register(monkeypatch)
     config = small_config(tmp_path / 'run')
     for name in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         config.pop(name)

@@ -324,6 +324,16 @@ def test_a_model_without_running_statistics_takes_no_batch(batch_norm):
     assert batch_average(model, fail(), _run, batch_norm=batch_norm) == []
 
 
+def test_a_sparse_layer_is_set_only_if_it_uses_the_batch(batches, randomized):
+    model = nn.Sequential(*(randomized(SwitchNorm(3)) for _ in range(2))).double()
+    model[0].choose(torch.tensor(2), torch.tensor(0))
+    model[1].choose(torch.tensor(1), torch.tensor(0))
+    before = _state(model)
+    assert _warnings(batch_average, model, batches, _run) == []
+    _check_rest(model, before, {'0'})
+    torch.testing.assert_close(model[0].running_mean, _batch_moments(batches)[0])
+
+
 class FrozenStage(nn.Module):
     """Like a backbone with `norm_eval`: its norm stays in evaluation mode."""
 
