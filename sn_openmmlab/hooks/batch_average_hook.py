@@ -8,7 +8,7 @@ from mmengine.model import BaseAveragedModel
 from mmengine.runner import Runner
 from torch import nn
 
-from sn_openmmlab.inference.averaging import average_over_training
+from sn_openmmlab.inference.averaging import NUM_BATCHES, average_over_training
 from sn_openmmlab.inference.training_batches import running_loop
 from sn_openmmlab.layers.arguments import check_choice, check_flag
 from sn_openmmlab.layers.batch_average import VARIANCES
@@ -54,7 +54,7 @@ class BatchAverageHook(Hook):
     priority = 'LOW'
 
     def __init__(
-        self, num_batches: int = 200, variance: str = 'mean', batch_norm: bool = False
+        self, num_batches: int = NUM_BATCHES, variance: str = 'mean', batch_norm: bool = False
     ) -> None:
         check_count('num_batches', num_batches)
         check_choice('variance', variance, VARIANCES)

@@ -117,6 +117,13 @@ def update_bn(
     _warn_of_unseen(*_average(model, loader, run, 'mean', batch_norm=True))
 
 
+def uses_statistics(layer: nn.Module, batch_norm: bool) -> bool:
+    """Return whether a layer in evaluation normalizes with statistics that this file sets."""
+    if isinstance(layer, SwitchNorm):
+        return layer.running_mean is not None and 'bn' in layer.used_scopes
+    return batch_norm and isinstance(layer, _BatchNorm) and layer.running_mean is not None
+
+
 def _average(
     model: nn.Module,
     batches: Iterable[Batch],
@@ -127,14 +134,14 @@ def _average(
     """Set the statistics; return the names of the layers that were set and not reached."""
     check_choice('variance', variance, VARIANCES)
     model = bare_model(model)
-    if not any(_uses_statistics(layer, batch_norm) for layer in model.modules()):
+    if not any(uses_statistics(layer, batch_norm) for layer in model.modules()):
         return [], []
     copied = copy_model(model)
     copied.train()
     averages = {
         name: _CallAverage(layer)
         for name, layer in copied.named_modules()
-        if layer.training and _uses_statistics(layer, batch_norm)
+        if layer.training and uses_statistics(layer, batch_norm)
     }
     if not averages:
         return [], []
@@ -150,13 +157,6 @@ def _average(
     reached_by_name = list(zip(averages, seen, strict=True))
     done = [name for name, reached in reached_by_name if reached]
     return done, [name for name, reached in reached_by_name if not reached]
-
-
-def _uses_statistics(layer: nn.Module, batch_norm: bool) -> bool:
-    """Return whether a layer in evaluation normalizes with statistics that this file sets."""
-    if isinstance(layer, SwitchNorm):
-        return layer.running_mean is not None and 'bn' in layer.used_scopes
-    return batch_norm and isinstance(layer, _BatchNorm) and layer.running_mean is not None
 
 
 class _CallAverage:

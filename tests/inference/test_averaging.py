@@ -131,7 +131,7 @@ def test_after_an_exception_all_is_as_it_was(
 def test_models_can_look_up_how_far_the_training_is(
     build: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """TOOD, BoxInst and the data preprocessor of YOLOX do, also where nothing was trained."""
+    """BoxInst and the data preprocessor of YOLOX do, also where nothing was trained."""
     looked_up, forward = [], SmallModel.forward
 
     def look_up(model: SmallModel, inputs: torch.Tensor, mode: str) -> Any:
