@@ -169,5 +169,6 @@ def test_the_public_names_are_the_layers_and_the_conversions():
         'calibrate_switch_norm': calibrate_switch_norm,
         'convert_sync_switch_norm': convert_sync_switch_norm,
         'revert_sync_switch_norm': revert_sync_switch_norm,
+        'sparsify': sparsify,
     }
     assert {name: getattr(sn_openmmlab, name) for name in sn_openmmlab.__all__} == public
