@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from sn_openmmlab.layers.batch_average import update_bn
 from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.inflate import inflate_module, inflate_weights
 from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm, revert_sync_switch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
@@ -20,6 +21,8 @@ __all__ = [
     'calibrate_switch_norm',
     'convert_batch_norm',
     'convert_sync_switch_norm',
+    'inflate_module',
+    'inflate_weights',
     'revert_sync_switch_norm',
     'update_bn',
 ]

@@ -10,6 +10,7 @@ from torch.nn.utils.parametrize import is_parametrized
 from sn_openmmlab.layers.convert.bn_kinds import reason_to_stay, sn_class
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm, revert_sync_switch_norm
+from sn_openmmlab.layers.convert.turn_into import turn_into
 from sn_openmmlab.layers.norm_act import SwitchNormAct, SyncSwitchNormAct
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
@@ -99,7 +100,7 @@ def _convert(layer: nn.Module, options: Mapping[str, Any]) -> None:
 
 
 def _become(layer: nn.Module, new: nn.Module) -> None:
-    """Make `layer` equal to `new`, as the same object, so that references to it stay valid."""
+    """Turn `layer` into `new`, with the tensors that both have."""
     old = {**layer._parameters, **layer._buffers}
     tensors = [tensor for tensor in old.values() if tensor is not None]
     if tensors:
@@ -111,6 +112,4 @@ def _become(layer: nn.Module, new: nn.Module) -> None:
                 tensor.copy_(old[name])
     trained = all(old[name].requires_grad for name in _SHARED if old.get(name) is not None)
     new.requires_grad_(trained)
-    hooks = {name: value for name, value in vars(layer).items() if name.endswith('_hooks')}
-    layer.__class__ = type(new)
-    layer.__dict__ = {**vars(new), **hooks}
+    turn_into(layer, new)
