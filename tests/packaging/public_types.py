@@ -28,3 +28,6 @@ if TYPE_CHECKING:
     sn_openmmlab.revert_sync_switch_norm(network)
     sn_openmmlab.update_bn([torch.randn(2, 3, 4, 4)], network)
     sn_openmmlab.update_bn(network)  # type: ignore[call-arg]
+    sn_openmmlab.inflate_module(network, frames=3)
+    sn_openmmlab.inflate_weights(network.state_dict(), network)
+    sn_openmmlab.inflate_module(network, 3, 1)  # type: ignore[call-arg]
