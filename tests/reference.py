@@ -116,6 +116,11 @@ def switch_norm_layer(layer: nn.Module, x: Tensor) -> Tensor:
 
 
 def _mix(control: Tensor, tables: Sequence[Tensor]) -> Tensor:
+    """Mix (N, C) tables by the ratios of λ, (K,), or (G, K) for G groups of channels."""
+    if control.dim() == 2:
+        split = [table.chunk(len(control), dim=1) for table in tables]
+        groups = zip(control, *split, strict=True)
+        return torch.cat([_mix(own, group) for own, *group in groups], dim=1)
     ratios = torch.softmax(control, 0)
     return sum(ratio * table for ratio, table in zip(ratios, tables, strict=True))
 

@@ -21,12 +21,15 @@ class Mixture(NamedTuple):
         correction: the instance variance divides by the number of positions less this, at least by
             one (0: Eq. 2; 1: the authors' code).
         eps: ε of Eq. 3.
+        instance_variance: False where the variance is that of given moments of `'bn'` alone, so
+            that the variances of the instances need not be computed.
     """
 
     scopes: tuple[str, ...]
     num_groups: int
     correction: int
     eps: float
+    instance_variance: bool = True
 
 
 class Passes(Protocol):
@@ -112,7 +115,8 @@ class Tables(Protocol):
             mean: of the instances, (N, C).
             var: of the instances, (N, C).
             batch: moments of `'bn'`, (C,) each; None where it is not mixed.
-            controls: λ and λ′, (number of scopes,) each.
+            controls: λ and λ′, (number of scopes,) each; or (G, number of scopes) for G equal
+                groups of channels with ratios of their own.
             mixture: what to mix.
         """
 
@@ -150,13 +154,13 @@ class Tables(Protocol):
             batch_gradients: the gradients of both mixes averaged over all samples, (C,) each; None
                 where the moments of `'bn'` do not depend on the input.
             weight: γ, (C,), or None for 1.
-            controls: λ and λ′, (number of scopes,) each.
+            controls: λ and λ′, as of `mix`.
             mixture: what was mixed.
             positions: the number of positions, at least 1.
 
         Returns:
             `slope` and `offset` of `(x - centre) * slope + offset`, (N, C) each, and the gradients
-            of λ and λ′, (number of scopes,) each.
+            of λ and λ′, in their shapes.
         """
 
 

@@ -34,13 +34,13 @@ def check_weights(
 
     Raises:
         WeightsError: if λ mixes other scopes than the layer does, or in another order, or if the
-            layer computes the moments of a scope in another way.
+            layer computes the moments of a scope in another way or has other groups of ratios.
     """
     given = [name for name in _CONTROLS if prefix + name in state_dict]
     if given:
         _check_settings(settings, prefix[:-1], record)
         for name in given:
-            _check_length(settings.scopes, prefix[:-1], state_dict[prefix + name])
+            _check_shape(layer, settings.scopes, prefix[:-1], state_dict[prefix + name])
     elif any(prefix + name in state_dict for name in _NORM) and _has_controls(layer):
         warnings.warn(
             'Weights without the importance ratios of SwitchNorm (mean_weight, var_weight) were '
@@ -58,12 +58,21 @@ def _check_settings(settings: MixSettings, name: str, record: Mapping[str, Any])
         raise WeightsError(f'The weights do not fit: {fault}')
 
 
-def _check_length(scopes: tuple[str, ...], name: str, control: Any) -> None:
-    if isinstance(control, Tensor) and control.shape != (len(scopes),):
+def _check_shape(layer: nn.Module, scopes: tuple[str, ...], name: str, control: Any) -> None:
+    if not isinstance(control, Tensor) or control.dim() == 0:
+        return
+    fault = 'The weights do not fit: ' + layer_name(name)
+    trained, built = control.shape[-1], len(scopes)
+    if trained != built:
         raise WeightsError(
-            f'The weights do not fit: {layer_name(name)} was trained with {control.numel()} '
-            f'scopes, but is built with {len(scopes)}, scopes={scopes}: set the scopes '
-            'that it was trained with in its norm_cfg.'
+            f'{fault} was trained with {trained} scopes, but is built with {built}, '
+            f'scopes={scopes}: set the scopes that it was trained with in its norm_cfg.'
+        )
+    trained, built = (len(control) if control.dim() == 2 else 1), layer.num_ratio_groups
+    if trained != built:
+        raise WeightsError(
+            f'{fault} was trained with num_ratio_groups={trained}, but is built with {built}: set '
+            f'num_ratio_groups={trained} in its norm_cfg.'
         )
 
 

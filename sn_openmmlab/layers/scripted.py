@@ -5,6 +5,7 @@ from torch import Tensor
 from sn_openmmlab.kernels.plain.mixing import normalize
 from sn_openmmlab.kernels.plain.moments import instance_moments, statistics_dtype
 from sn_openmmlab.kernels.plain.scopes import batch_moments
+from sn_openmmlab.layers.choice import chosen_control
 from sn_openmmlab.layers.running import move
 
 
@@ -13,6 +14,7 @@ def scripted_forward(
     num_features: int,
     affine: tuple[Tensor | None, Tensor | None],
     controls: tuple[Tensor, Tensor],
+    choices: tuple[Tensor | None, Tensor | None],
     running: tuple[Tensor | None, Tensor | None, Tensor | None],
     training: bool,
     momentum: float | None,
@@ -28,6 +30,7 @@ def scripted_forward(
         num_features: C.
         affine: γ and β.
         controls: λ and λ′.
+        choices: `mean_choice` and `var_choice`.
         running: `running_mean`, `running_var` and `num_batches_tracked`.
         training: whether `'bn'` uses the batch of `x`, and tracks it.
         momentum: the share of the new value in the running statistics.
@@ -53,6 +56,12 @@ def scripted_forward(
         batch = batch_moments(instances[0], instances[1])
     else:
         batch = (running_mean, running_var)
+    mean_choice, var_choice = choices
+    if mean_choice is not None and var_choice is not None:
+        controls = (
+            chosen_control(controls[0], mean_choice),
+            chosen_control(controls[1], var_choice),
+        )
     y = normalize(values, affine, controls, instances, batch, scopes, num_groups, eps)
     seen = training and x.numel() > 0
     if seen and running_mean is not None and running_var is not None and batches is not None:

@@ -9,6 +9,7 @@ from torch.distributed import ProcessGroup
 from torch.fx import Proxy
 from torch.nn.modules.instancenorm import _InstanceNorm
 
+from sn_openmmlab.errors import WeightsError
 from sn_openmmlab.layers.arguments import (
     check_channels,
     check_choice,
@@ -17,12 +18,19 @@ from sn_openmmlab.layers.arguments import (
     check_momentum,
     check_num_features,
 )
+from sn_openmmlab.layers.choice import (
+    CHOICES,
+    Choice,
+    check_scope_choice,
+    chosen_control,
+    used_controls,
+)
 from sn_openmmlab.layers.leaf import is_counted, record_leaf
 from sn_openmmlab.layers.loading import check_weights
 from sn_openmmlab.layers.running import move
 from sn_openmmlab.layers.scripted import scripted_forward
-from sn_openmmlab.layers.settings import record_settings, settings_of
-from sn_openmmlab.ops.arguments import check_groups, check_scopes
+from sn_openmmlab.layers.settings import layer_name, record_settings, settings_of
+from sn_openmmlab.ops.arguments import check_groups, check_ratio_groups, check_scopes
 from sn_openmmlab.ops.batch import BatchMoments
 from sn_openmmlab.ops.counted import counted_switch_norm
 from sn_openmmlab.ops.switch_norm import switch_norm
@@ -52,6 +60,9 @@ class SwitchNorm(_InstanceNorm):
     Statistics are computed in float32 for half-precision inputs. An input without samples gives an
     empty output and zero gradients, and leaves the running statistics as they are.
 
+    After `sparsify` the layer is sparse: its means and its variances each use one scope, and the
+    buffers `mean_choice` and `var_choice` say which.
+
     A state dict records `scopes`, `correction` and, with `'gn'`, `num_groups` in its metadata. A
     layer that was built with others, or with another number of scopes, does not load it.
 
@@ -74,14 +85,20 @@ class SwitchNorm(_InstanceNorm):
             the authors' code, which divides the instance variance by one less.
         norm_eval: whether the layer stays in evaluation mode, with the running statistics that it
             has, whatever `train` is called with; like the toolboxes' `norm_eval` for BatchNorm.
+        num_ratio_groups: G. Each of G equal groups of channels learns ratios of its own (group SN,
+            Sec. 2); 1 for one mix of all channels, as in the paper's experiments.
         device: the device of parameters and buffers.
         dtype: the type of parameters and buffers.
 
     Attributes:
         weight: γ, (C,), initialised to 1, or None.
         bias: β, (C,), initialised to 0, or None.
-        mean_weight: λ, (number of scopes,), initialised to 1.
-        var_weight: λ′, (number of scopes,), initialised to 1.
+        mean_weight: λ, (number of scopes,), or (G, number of scopes) with G > 1 groups of ratios,
+            initialised to 1.
+        var_weight: λ′, in the same shape, initialised to 1.
+        mean_choice: the index in `scopes` of the scope that the means use, (G,), int64; None while
+            the layer is not sparse.
+        var_choice: the same for the variances.
         running_mean: (C,), initialised to 0, or None.
         running_var: (C,), initialised to 1, or None.
         num_batches_tracked: a scalar, or None.
@@ -105,8 +122,12 @@ class SwitchNorm(_InstanceNorm):
     _abbr_ = 'sn'
     # Read by torch.jit.script.
     __constants__: Sequence[str] = (*_InstanceNorm.__constants__, 'norm_eval')
-    # The default for layers that a conversion or an older pickle made.
+    __jit_unused_properties__ = ('is_sparse', 'used_scopes')
+    # The defaults for layers that a conversion or an older pickle made.
     norm_eval: bool = False
+    num_ratio_groups: int = 1
+    # Two `Choice`s once it is sparse; torch.jit.script cannot read such an annotation.
+    _chosen = None
 
     def __init__(
         self,
@@ -119,6 +140,7 @@ class SwitchNorm(_InstanceNorm):
         num_groups: int = 32,
         correction: int = 0,
         norm_eval: bool = False,
+        num_ratio_groups: int = 1,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -127,6 +149,7 @@ class SwitchNorm(_InstanceNorm):
         check_momentum(momentum)
         scopes = check_scopes(scopes)
         check_groups(num_groups, num_features, scopes)
+        check_ratio_groups(num_ratio_groups, num_features)
         check_choice('correction', correction, (0, 1))
         flags = {'affine': affine, 'track_running_stats': track_running_stats}
         for name, value in {**flags, 'norm_eval': norm_eval}.items():
@@ -136,15 +159,19 @@ class SwitchNorm(_InstanceNorm):
         self.scopes = scopes
         self.num_groups = num_groups
         self.correction = correction
+        self.num_ratio_groups = num_ratio_groups
+        shape = (num_ratio_groups, len(scopes)) if num_ratio_groups > 1 else (len(scopes),)
         for name in ('mean_weight', 'var_weight'):
-            control = torch.ones(len(scopes), device=device, dtype=dtype)
+            control = torch.ones(shape, device=device, dtype=dtype)
             self.register_parameter(name, nn.Parameter(control))
         self.norm_eval = norm_eval
         self.train()
 
     def reset_parameters(self) -> None:
-        """Set γ, β, λ, λ′ and the running statistics to their initial values."""
+        """Set γ, β, λ, λ′ and the running statistics to their initial values, without a choice."""
         super().reset_parameters()
+        self._chosen = None
+        self._buffers.update(dict.fromkeys(CHOICES))
         for name in ('mean_weight', 'var_weight'):
             if hasattr(self, name):
                 nn.init.ones_(getattr(self, name))
@@ -172,6 +199,7 @@ class SwitchNorm(_InstanceNorm):
                 self.num_features,
                 (self.weight, self.bias),
                 (self.mean_weight, self.var_weight),
+                (self.mean_choice, self.var_choice),
                 (self.running_mean, self.running_var, self.num_batches_tracked),
                 self.training and not self.norm_eval,
                 self.momentum,
@@ -196,34 +224,79 @@ class SwitchNorm(_InstanceNorm):
             x,
             self.weight,
             self.bias,
-            self.mean_weight,
-            self.var_weight,
-            scopes=self.scopes,
+            *self._controls(),
+            scopes=self.used_scopes,
             num_groups=self.num_groups,
             correction=self.correction,
             eps=self.eps,
+            instance_variance=not (given and self._takes_variance_of_batch()),
             batch_moments=(self.running_mean, self.running_var) if given else None,
             group=group,
         )
-        if tracks and self.training:
+        if tracks and self.training and observed is not None:
             self._track(observed)
         return y
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the ratios are fixed to 1 for one scope and 0 for the others."""
+        return self._chosen is not None
+
+    @property
+    def used_scopes(self) -> tuple[str, ...]:
+        """The scopes that the layer mixes: `scopes`, or in a sparse layer those that it chose."""
+        if self._chosen is None:
+            return self.scopes
+        return tuple(self.scopes[k] for k in _places(self._chosen))
+
+    def choose(self, mean_choice: Tensor, var_choice: Tensor) -> None:
+        """Make the layer sparse, or change its choice.
+
+        Args:
+            mean_choice: the index in `scopes` of the scope that the means use from now on, for each
+                group of ratios, (G,) or, with one group, a scalar.
+            var_choice: the same for the variances.
+
+        Raises:
+            ValueError: if a choice is of another shape or names no scope.
+        """
+        given = dict(zip(CHOICES, (mean_choice, var_choice), strict=True))
+        for name, choice in given.items():
+            given[name] = choice = choice.detach().long().reshape(-1)
+            check_scope_choice(name, choice, self.num_ratio_groups, self.scopes)
+        for name, choice in given.items():
+            setattr(self, name, choice.to(self.mean_weight.device, copy=True))
+        self._chosen = tuple(tuple(choice.tolist()) for choice in given.values())
+
+    def _controls(self) -> Sequence[Tensor]:
+        """Return λ and λ′ of the used scopes, with the ratios of the choice if there is one."""
+        controls = (self.mean_weight, self.var_weight)
+        if self._chosen is None:
+            return controls
+        choices = (self.mean_choice, self.var_choice)
+        return used_controls(controls, choices, _places(self._chosen))
+
+    def _takes_variance_of_batch(self) -> bool:
+        return self._chosen is not None and {self.scopes[k] for k in self._chosen[1]} == {'bn'}
 
     def importance_ratios(self) -> tuple[Tensor, Tensor]:
         """Return the importance ratios of Eq. 5.
 
         Returns:
-            w of the means and w′ of the variances, (number of scopes,) each, in the order of
-                `scopes`, detached, in float32.
+            w of the means and w′ of the variances, in the order of `scopes`, (number of scopes,)
+                each, or (G, number of scopes) with G > 1 groups of ratios; detached, in float32.
         """
-        return tuple(
-            torch.softmax(control.detach().float(), 0)
-            for control in (self.mean_weight, self.var_weight)
-        )
+        controls = (self.mean_weight.detach(), self.var_weight.detach())
+        if self.is_sparse:
+            controls = map(chosen_control, controls, (self.mean_choice, self.var_choice))
+        return tuple(torch.softmax(control.float(), -1) for control in controls)
 
     def extra_repr(self) -> str:
         shown = f'{super().extra_repr()}, scopes={self.scopes}, correction={self.correction}'
         shown = f'{shown}, num_groups={self.num_groups}' if 'gn' in self.scopes else shown
+        if self.num_ratio_groups > 1:
+            shown = f'{shown}, num_ratio_groups={self.num_ratio_groups}'
+        shown = f'{shown}, used_scopes={self.used_scopes}' if self.is_sparse else shown
         return f'{shown}, norm_eval=True' if self.norm_eval else shown
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, *args: Any) -> None:
@@ -238,6 +311,13 @@ class SwitchNorm(_InstanceNorm):
         *args: Any,
     ) -> None:
         check_weights(self, settings_of(self), state_dict, prefix, local_metadata)
+        choices = [state_dict[prefix + name] for name in CHOICES if prefix + name in state_dict]
+        if len(choices) == len(CHOICES):
+            try:
+                self.choose(*choices)
+            except ValueError as error:
+                place = layer_name(prefix[:-1])
+                raise WeightsError(f'The weights of {place} do not fit: {error}') from error
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
 
     def _group(self) -> ProcessGroup | None:
@@ -259,3 +339,8 @@ class SwitchNorm(_InstanceNorm):
                 share = self.num_batches_tracked.clamp(min=1).to(running.dtype).reciprocal()
             share = share * seen
             move(running, new, share)
+
+
+def _places(chosen: tuple[Choice, Choice]) -> list[int]:
+    """Return the indices of the scopes that a choice names, in their order."""
+    return sorted({*chosen[0], *chosen[1]})

@@ -37,7 +37,11 @@ def check_arguments(
     if 'gn' in scopes:
         check_groups(num_groups, known_shape(x)[1], scopes)
     for name, control in zip(('mean_weight', 'var_weight'), controls, strict=True):
-        if known_shape(control) != (len(scopes),):
+        shape = known_shape(control)
+        if len(shape) == 2 and shape[0] > 0:
+            check_ratio_groups(shape[0], known_shape(x)[1])
+            shape = shape[1:]
+        if shape != (len(scopes),):
             raise ValueError(
                 f'{name} must have one number for each of the {len(scopes)} scopes, but its shape '
                 f'is {tuple(control.shape)}.'
@@ -95,6 +99,21 @@ def check_groups(num_groups: int, num_features: int, scopes: Sequence[str]) -> N
         raise ValueError(
             f"scope 'gn' cannot split {num_features} channels into {num_groups} equal groups: "
             'set num_groups to a divisor of the number of channels.'
+        )
+
+
+def check_ratio_groups(num_ratio_groups: int, num_features: int) -> None:
+    """Raise unless `num_ratio_groups` is a positive integer that divides the channels.
+
+    Raises:
+        TypeError: if it is not an integer.
+        ValueError: if it is below one or does not divide `num_features`.
+    """
+    check_count('num_ratio_groups', num_ratio_groups)
+    if num_features % num_ratio_groups:
+        raise ValueError(
+            f'{num_features} channels do not split into {num_ratio_groups} equal groups with '
+            'ratios of their own: set num_ratio_groups to a divisor of the number of channels.'
         )
 
 

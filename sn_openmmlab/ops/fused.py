@@ -25,6 +25,7 @@ The input and four (N, C) tables are saved for the backward pass. Where it must 
 differentiated, it is computed by the plain expression.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -37,6 +38,7 @@ from sn_openmmlab.ops.autocast import without_autocast
 from sn_openmmlab.ops.backends import obstacle
 from sn_openmmlab.ops.batch import average_gradients, observe
 from sn_openmmlab.ops.expression import plain_switch_norm
+from sn_openmmlab.ops.instances import instance_statistics
 
 
 class Settings(NamedTuple):
@@ -123,7 +125,11 @@ class FusedSwitchNorm(torch.autograd.Function):
         samples = None
         with without_autocast(x.device):
             dtype = statistics_dtype(x.dtype)
-            mean, var = passes.instance_moments(x, mixture.correction, dtype)
+            given = None if batch_mean is None else (batch_mean, batch_var)
+            compute = partial(passes.instance_moments, dtype=dtype)
+            mean, var = instance_statistics(x, mixture, given, compute, dtype)
+            if len(mean) != len(x):
+                mean, var = (table.expand(x.shape[:2]).contiguous() for table in (mean, var))
             if batch_mean is None and 'bn' in mixture.scopes:
                 batch_mean, batch_var, samples = observe(tables.batch_moments(mean, var), x, group)
             batch = None if batch_mean is None else (batch_mean, batch_var)

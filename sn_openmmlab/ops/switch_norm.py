@@ -24,6 +24,7 @@ def switch_norm(
     num_groups: int,
     correction: int,
     eps: float,
+    instance_variance: bool = True,
     batch_moments: tuple[Tensor, Tensor] | None = None,
     group: ProcessGroup | None = None,
 ) -> tuple[Tensor, BatchMoments | None]:
@@ -40,13 +41,16 @@ def switch_norm(
             zero.
         weight: γ, (C,), or None for 1.
         bias: β, (C,), or None for 0.
-        mean_weight: λ, (number of scopes,), the control parameters of the means.
-        var_weight: λ′, (number of scopes,), the control parameters of the variances.
+        mean_weight: λ, (number of scopes,), the control parameters of the means; or (G, number of
+            scopes), where each of G equal groups of channels has ratios of its own.
+        var_weight: λ′, of the variances, in such a shape.
         scopes: the scopes in the order of the control parameters.
         num_groups: the number of groups of `'gn'`.
         correction: 0 or 1. The instance variance divides by the number of positions less this, at
             least by one (0: Eq. 2; 1: the authors' code).
         eps: ε of Eq. 3, added to the mixed variance.
+        instance_variance: False says that only `'bn'` has a share in the variance, and that
+            `batch_moments` are given: then the variance of the input is not computed.
         batch_moments: mean and variance of `'bn'`, (C,) each, in place of those of this batch; no
             gradients reach them.
         group: the processes whose batches `'bn'` pools, each sample with the same weight; None for
@@ -71,7 +75,7 @@ def switch_norm(
         ```
     """
     check_arguments(x, (weight, bias), (mean_weight, var_weight), scopes, num_groups)
-    mixture = Mixture(tuple(scopes), num_groups, correction, eps)
+    mixture = Mixture(tuple(scopes), num_groups, correction, eps, instance_variance)
     group = group if 'bn' in mixture.scopes and batch_moments is None else None
     if batch_moments is not None:
         # Copies: they may be running statistics that change before the backward pass.

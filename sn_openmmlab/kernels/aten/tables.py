@@ -4,9 +4,10 @@ See `Tables` in `kernels/contract.py` for arguments, results and the moments μ_
 scopes. The gradients of the mixed mean and variance, d_centre and d_var, pass to the moments of the
 instances as
 
-    dμ = Σ w_k P_k d_centre + 2 Σ w′_k (μ - μ_k) P_k d_var        dσ² = Σ w′_k P_k d_var
+    dμ = Σ P_k (w_k d_centre) + 2 Σ (μ - μ_k) P_k (w′_k d_var)        dσ² = Σ P_k (w′_k d_var)
 
-since P_k, the average over what a scope pools, is symmetric and P_k (μ - μ_k) = 0.
+since P_k, the average over what a scope pools, is symmetric and P_k (μ - μ_k) = 0. Where groups of
+channels have ratios of their own, w_k and w′_k have a value for each channel.
 
 Means are pooled in float64, so that the mean of equal numbers is that number. They are mixed as
 distances from the instance mean: then ratios that do not add up to exactly 1 lose no digits of a
@@ -30,13 +31,13 @@ def mix(
     mean: Tensor, var: Tensor, batch: Moments | None, controls: Moments, mixture: Mixture
 ) -> tuple[Tensor, Tensor]:
     """Return the mixed mean and `1 / sqrt(mixed variance + ε)`."""
-    mean_ratios, var_ratios = _ratios(controls, mean.dtype)
+    mean_ratios, var_ratios = _ratios(controls, mean.dtype, mean.shape[1])
     centre, mixed = mean, None
     for k, scope in enumerate(mixture.scopes):
         _, scope_var, gap = _moments(mean, var, batch, scope, mixture.num_groups)
         if gap is not None:
-            centre = torch.addcmul(centre, gap, mean_ratios[k], value=-1)
-        share = scope_var * var_ratios[k]
+            centre = torch.addcmul(centre, gap, mean_ratios[..., k], value=-1)
+        share = scope_var * var_ratios[..., k]
         mixed = share if mixed is None else mixed + share
     rstd = mixed.add(mixture.eps).rsqrt_()
     return centre.clone() if centre is mean else centre, rstd.expand(mean.shape).contiguous()
@@ -64,40 +65,59 @@ def position_gradients(
     """Return what the statistics add to the gradient of `x`, and the gradients of λ and λ′."""
     mean, var = instances
     gradients = _mix_gradients(*sums, mixed[1], weight)
-    ratios = _ratios(controls, mean.dtype)
-    d_ratios = [torch.zeros_like(ratio) for ratio in ratios]
+    ratios = _ratios(controls, mean.dtype, mean.shape[1])
+    d_ratios = [mean.new_zeros(control.shape) for control in controls]
     d_mean, d_var = torch.zeros_like(mean), torch.zeros_like(var)
     for k, scope in enumerate(mixture.scopes):
         _, scope_var, gap = _moments(mean, var, batch, scope, mixture.num_groups)
-        pooled = _pooled_gradients(gradients, batch_gradients, scope, mixture.num_groups)
-        d_ratios[1][k] = _dot(gradients[1], scope_var)
+        _dot(gradients[1], scope_var, out=d_ratios[1][..., k])
         if gap is not None:
-            d_ratios[0][k] = -_dot(gradients[0], gap)
-        if pooled is None:
+            _dot(gradients[0], gap, out=d_ratios[0][..., k])
+        own = tuple(ratio[..., k] for ratio in ratios)
+        shares = _shares(gradients, batch_gradients, own, scope, mixture.num_groups)
+        if shares is None:
             continue
         # dμ and dσ²: see above.
-        shares = (pooled[0] * ratios[0][k], pooled[1] * ratios[1][k])
         d_mean += shares[0]
         d_var += shares[1]
         if gap is not None:
             d_mean.addcmul_(gap, shares[1], value=2)
-    d_controls = [r * (d - (r * d).sum()) for r, d in zip(ratios, d_ratios, strict=True)]
+    d_ratios[0].neg_()
+    d_controls = [_d_control(*pair) for pair in zip(controls, d_ratios, strict=True)]
     slope = d_var.mul_(2 / max(positions - mixture.correction, 1))
     offset = d_mean.div_(positions).addcmul_(mixed[0] - mean, slope)
     return slope, offset, *d_controls
 
 
-def _ratios(controls: Moments, dtype: torch.dtype) -> list[Tensor]:
-    return [torch.softmax(control.to(dtype), 0) for control in controls]
+def _ratios(controls: Moments, dtype: torch.dtype, channels: int) -> list[Tensor]:
+    """Return w and w′, (number of scopes,) each; (C, number of scopes) if groups differ."""
+    ratios = [torch.softmax(control.to(dtype), -1) for control in controls]
+    return [r.repeat_interleave(channels // len(r), 0) if r.dim() == 2 else r for r in ratios]
 
 
-def _dot(table: Tensor, factor: Tensor) -> Tensor:
-    """Return `Σ table·factor`; `factor` broadcasts to (N, C)."""
-    if factor.shape[0] == 1:
-        return (table.sum(0) * factor).sum()
-    if factor.shape[1] == 1:
-        return (table.sum(1, keepdim=True) * factor).sum()
-    return torch.dot(table.reshape(-1), factor.reshape(-1))
+def _d_control(control: Tensor, d_ratios: Tensor) -> Tensor:
+    """Pass the gradient of the ratios through the softmax."""
+    ratios = torch.softmax(control.to(d_ratios.dtype), -1)
+    return ratios * (d_ratios - (ratios * d_ratios).sum(-1, keepdim=True))
+
+
+def _dot(table: Tensor, factor: Tensor, out: Tensor) -> None:
+    """Fill `out` with `Σ table·factor`, for each of its groups of channels.
+
+    Args:
+        table: (N, C).
+        factor: broadcasts to (N, C).
+        out: a scalar, or (G,).
+    """
+    if out.dim():
+        products = (table * factor).sum(0)
+        out.copy_(products.view(len(out), -1).sum(1))
+    elif factor.shape[0] == 1:
+        out.copy_((table.sum(0) * factor).sum())
+    elif factor.shape[1] == 1:
+        out.copy_((table.sum(1, keepdim=True) * factor).sum())
+    else:
+        out.copy_(torch.dot(table.reshape(-1), factor.reshape(-1)))
 
 
 def _mix_gradients(total: Tensor, dot: Tensor, rstd: Tensor, weight: Tensor | None) -> Moments:
@@ -105,15 +125,33 @@ def _mix_gradients(total: Tensor, dot: Tensor, rstd: Tensor, weight: Tensor | No
     return (total * scale).neg_(), (dot * scale).mul_(rstd).mul_(rstd).mul_(-0.5)
 
 
-def _pooled_gradients(
-    gradients: Moments, batch_gradients: Moments | None, scope: str, num_groups: int
+def _shares(
+    gradients: Moments,
+    batch_gradients: Moments | None,
+    ratios: Moments,
+    scope: str,
+    num_groups: int,
 ) -> Moments | None:
-    """Average the gradients of the mixes over what a scope pools."""
+    """Return P_k (w_k d_centre) and P_k (w′_k d_var), or None where they are 0.
+
+    Args:
+        gradients: of the mixes, d_centre and d_var, (N, C) each.
+        batch_gradients: the same averaged over the batch, (C,) each, or None.
+        ratios: w_k and w′_k, scalars or (C,) each.
+        scope: the name of scope k.
+        num_groups: the number of groups of `'gn'`.
+    """
     if scope == 'bn':
-        return batch_gradients
+        # Averaged already; the ratios do not differ between samples.
+        pairs = None if batch_gradients is None else zip(batch_gradients, ratios, strict=True)
+        return None if pairs is None else tuple(table * ratio for table, ratio in pairs)
     if not SCOPES[scope].dims:
-        return gradients
-    return tuple(_average(table, scope, num_groups) for table in gradients)
+        return tuple(table * ratio for table, ratio in zip(gradients, ratios, strict=True))
+    if ratios[0].dim() == 0:  # the smaller tables to multiply
+        pooled = (_average(table, scope, num_groups) for table in gradients)
+        return tuple(table * ratio for table, ratio in zip(pooled, ratios, strict=True))
+    weighted = (table * ratio for table, ratio in zip(gradients, ratios, strict=True))
+    return tuple(_average(table, scope, num_groups) for table in weighted)
 
 
 def _moments(

@@ -21,7 +21,8 @@ def normalize(
     Args:
         x: (N, C, *), in the statistics' type, in which everything is computed.
         affine: γ and β, (C,) or None each.
-        controls: λ and λ′, (number of scopes,) each.
+        controls: λ and λ′, (number of scopes,) each; or (G, number of scopes) for G groups of
+            channels with ratios of their own.
         instances: mean and variance of each channel of each sample, (N, C) each.
         batch_moments: mean and variance of `'bn'`, (C,) each; None only where it is not mixed.
         scopes: the scopes in the order of the control parameters.
@@ -45,8 +46,9 @@ def normalize(
             mean, var = mean.to(dtype).unsqueeze(0), var.to(dtype).unsqueeze(0)
         gaps.append(mean - origin)
         variances.append(var)
-    centre = origin + _mix(controls[0].to(dtype), gaps)
-    scale = torch.rsqrt(_mix(controls[1].to(dtype), variances) + eps)
+    channels = x.shape[1]
+    centre = origin + _mix(controls[0].to(dtype), gaps, channels)
+    scale = torch.rsqrt(_mix(controls[1].to(dtype), variances, channels) + eps)
 
     weight, bias = affine
     if weight is not None:
@@ -57,11 +59,15 @@ def normalize(
     return y
 
 
-def _mix(control: Tensor, tables: list[Tensor]) -> Tensor:
-    ratios = torch.softmax(control, 0)
-    mixed = ratios[0] * tables[0]
+def _mix(control: Tensor, tables: list[Tensor], channels: int) -> Tensor:
+    ratios = torch.softmax(control, -1)
+    if ratios.dim() == 2:
+        groups, scopes = ratios.shape
+        per_group = ratios.unsqueeze(1).expand(groups, channels // groups, scopes)
+        ratios = per_group.reshape(channels, scopes)
+    mixed = ratios[..., 0] * tables[0]
     for k in range(1, len(tables)):
-        mixed = mixed + ratios[k] * tables[k]
+        mixed = mixed + ratios[..., k] * tables[k]
     return mixed
 
 

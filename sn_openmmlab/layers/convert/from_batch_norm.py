@@ -11,6 +11,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parallel import DistributedDataParallel
 
 from sn_openmmlab.layers.arguments import check_batch_ratio, check_choice, check_num_features
+from sn_openmmlab.layers.choice import CHOICES
 from sn_openmmlab.layers.convert.bn_kinds import describe_left, sn_class
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.ops.arguments import check_groups, check_scopes
@@ -136,6 +137,8 @@ def _add_controls(layer: SwitchNorm, controls: Sequence[float]) -> None:
     for name in ('mean_weight', 'var_weight'):
         control = torch.tensor(controls, dtype=like.dtype, device=like.device)
         layer.register_parameter(name, nn.Parameter(control, requires_grad=trained))
+    for name in CHOICES:
+        layer.register_buffer(name, None)
 
 
 def stop_folding(module: nn.Module, layers: Iterable[nn.Module]) -> None:
