@@ -12,6 +12,7 @@ from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.convert.inflate import inflate_module, inflate_weights
 from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm, revert_sync_switch_norm
+from sn_openmmlab.layers.sparse import sparsify
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
@@ -24,6 +25,7 @@ __all__ = [
     'inflate_module',
     'inflate_weights',
     'revert_sync_switch_norm',
+    'sparsify',
     'update_bn',
 ]
 __version__ = '0.1.0'

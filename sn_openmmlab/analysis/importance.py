@@ -21,13 +21,24 @@ class LayerRatios:
 
 
 def importance_ratios(model: nn.Module) -> list[LayerRatios]:
-    """Return the ratios of every SN layer, in the order of the modules."""
-    rows = []
-    for name, module in model.named_modules():
-        if isinstance(module, SwitchNorm):
-            mean, var = (tuple(ratios.tolist()) for ratios in module.importance_ratios())
-            rows.append(LayerRatios(name, module.scopes, mean, var))
-    return rows
+    """Return the ratios of every SN layer, in the order of the modules.
+
+    A layer with several groups of ratios gives one row for each group, named `layer (group 1)` and
+    so on.
+    """
+    layers = {name: x for name, x in model.named_modules() if isinstance(x, SwitchNorm)}
+    return [row for name, layer in layers.items() for row in _rows(name, layer)]
+
+
+def _rows(name: str, layer: SwitchNorm) -> list[LayerRatios]:
+    groups = layer.num_ratio_groups
+    means, variances = (ratios.reshape(groups, -1).tolist() for ratios in layer.importance_ratios())
+    return [
+        LayerRatios(
+            f'{name} (group {i})' if groups > 1 else name, layer.scopes, tuple(mean), tuple(var)
+        )
+        for i, (mean, var) in enumerate(zip(means, variances, strict=True), 1)
+    ]
 
 
 def write_ratios(rows: Iterable[LayerRatios], file: str | Path) -> None:

@@ -29,7 +29,7 @@ def sparsify(module: nn.Module) -> nn.Module:
 
     Example:
         ```python
-        sparsify(model)  # a trained model
+        sn_openmmlab.sparsify(model)  # a trained model
         ...  # fine-tune
         ```
     """

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from sn_openmmlab.analysis.importance import LayerRatios, importance_ratios, write_ratios
+from sn_openmmlab.layers.sparse import sparsify
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 
@@ -72,3 +73,20 @@ def test_ratios_of_unequal_length_are_an_error(tmp_path: Path) -> None:
     row = LayerRatios('layer', ('in', 'ln'), (0.5, 0.5), (1.0,))
     with pytest.raises(ValueError, match='shorter'):
         write_ratios([row], tmp_path / 'ratios.csv')
+
+
+def test_groups_with_ratios_of_their_own_have_a_row_each() -> None:
+    layer = SwitchNorm(4, scopes=('in', 'bn'), num_ratio_groups=2)
+    with torch.no_grad():
+        layer.mean_weight.copy_(torch.tensor([[log(3.0), 0.0], [0.0, 0.0]]))
+
+    first, second = importance_ratios(nn.ModuleDict({'stem': layer}))
+
+    assert (first.name, second.name) == ('stem (group 1)', 'stem (group 2)')
+    assert first.mean == pytest.approx((0.75, 0.25)) and second.mean == pytest.approx((0.5, 0.5))
+
+
+def test_ratios_of_a_sparse_layer_are_its_choice() -> None:
+    (row,) = importance_ratios(sparsify(network()['stem']))
+
+    assert row.mean == (0, 0, 1) and row.var == (0, 1, 0)

@@ -12,7 +12,13 @@ from sn_openmmlab.kernels.triton.pooling import (
     pool_gradients,
     pool_moments,
 )
-from sn_openmmlab.kernels.triton.ratios import MOST_SCOPES, importance_ratios, pick, put
+from sn_openmmlab.kernels.triton.ratios import (
+    MOST_SCOPES,
+    importance_ratios,
+    pick,
+    put,
+    ratios_at,
+)
 
 
 @triton.jit
@@ -78,6 +84,8 @@ def positions_kernel(
     var_partials,
     channels,
     size,
+    group,
+    share,
     count,
     half_divisor,
     IN: tl.constexpr,
@@ -87,25 +95,56 @@ def positions_kernel(
     SCOPES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Compute slope and offset for `size` channels of one sample: a group, or all channels.
+    """Compute slope and offset for `size` channels of one sample, which are in the same groups.
 
     `total`, `dot`, `mean`, `var`, `centre`, `rstd`, `slope` and `offset` are (N, C); the batch's
-    moments and gradients and `weight` are (C,), or None; the controls are (SCOPES,). The partial
-    gradients of the ratios are (programs, MOST_SCOPES). `count` is the number of positions, and
-    `half_divisor` half the divisor of the instance variance. IN, GN, LN and BN are the places of
-    the scopes among the controls, or -1.
+    moments and gradients and `weight` are (C,), or None; the controls are (C / share, SCOPES). The
+    partial gradients of the ratios are (programs, MOST_SCOPES). A group of `'gn'` has `group`
+    channels. `count` is the number of positions, and `half_divisor` half the divisor of the
+    instance variance. IN, GN, LN and BN are the places of the scopes among the controls, or -1.
     """
     first, row, column = locate_channels(channels, size)
-    mean_ratios = importance_ratios(mean_control, SCOPES)
-    var_ratios = importance_ratios(var_control, SCOPES)
+    mean_ratios = ratios_at(mean_control, column, share, SCOPES)
+    var_ratios = ratios_at(var_control, column, share, SCOPES)
     mean_sums = tl.zeros((MOST_SCOPES,), tl.float32)
     var_sums = tl.zeros((MOST_SCOPES,), tl.float32)
     if GN >= 0:
-        gn_mean, gn_var = pool_moments(mean, var, first, size, BLOCK)
-        gn_d_centre, gn_d_var = pool_gradients(total, dot, rstd, weight, first, column, size, BLOCK)
+        before = column % group
+        gn_mean, gn_var = pool_moments(mean, var, first - before, group, BLOCK)
+        gn_d_centre, gn_d_var = pool_gradients(
+            total,
+            dot,
+            rstd,
+            weight,
+            mean_control,
+            var_control,
+            first - before,
+            column - before,
+            group,
+            size,
+            share,
+            GN,
+            SCOPES,
+            BLOCK,
+        )
     if LN >= 0:
         ln_mean, ln_var = pool_moments(mean, var, row, channels, BLOCK)
-        ln_d_centre, ln_d_var = pool_gradients(total, dot, rstd, weight, row, 0, channels, BLOCK)
+        ln_d_centre, ln_d_var = pool_gradients(
+            total,
+            dot,
+            rstd,
+            weight,
+            mean_control,
+            var_control,
+            row,
+            0,
+            channels,
+            size,
+            share,
+            LN,
+            SCOPES,
+            BLOCK,
+        )
     for start in range(0, size, BLOCK):
         at = start + tl.arange(0, BLOCK)
         inside, entry, channel = at < size, first + at, column + at
@@ -118,16 +157,14 @@ def positions_kernel(
             gap = own_mean - gn_mean
             mean_sums += put(-tl.sum(d_centre * gap, 0), GN)
             var_sums += put(tl.sum(d_var * (gn_var - own_var), 0), GN)
-            add_mean, add_var = _carry(gap, gn_d_centre, gn_d_var, mean_ratios, var_ratios, GN)
-            to_mean += add_mean
-            to_var += add_var
+            to_mean += gn_d_centre + 2 * gn_d_var * gap
+            to_var += gn_d_var
         if LN >= 0:
             gap = own_mean - ln_mean
             mean_sums += put(-tl.sum(d_centre * gap, 0), LN)
             var_sums += put(tl.sum(d_var * (ln_var - own_var), 0), LN)
-            add_mean, add_var = _carry(gap, ln_d_centre, ln_d_var, mean_ratios, var_ratios, LN)
-            to_mean += add_mean
-            to_var += add_var
+            to_mean += ln_d_centre + 2 * ln_d_var * gap
+            to_var += ln_d_var
         if BN >= 0:
             gap = own_mean - tl.load(batch_mean + channel, inside, other=0.0).to(tl.float32)
             far = tl.load(batch_var + channel, inside, other=0.0).to(tl.float32) - own_var
@@ -136,9 +173,9 @@ def positions_kernel(
             if batch_d_centre is not None:
                 bn_d_centre = tl.load(batch_d_centre + channel, inside, other=0.0)
                 bn_d_var = tl.load(batch_d_var + channel, inside, other=0.0)
-                add_mean, add_var = _carry(gap, bn_d_centre, bn_d_var, mean_ratios, var_ratios, BN)
-                to_mean += add_mean
-                to_var += add_var
+                bn_d_var *= pick(var_ratios, BN)
+                to_mean += pick(mean_ratios, BN) * bn_d_centre + 2 * bn_d_var * gap
+                to_var += bn_d_var
         own_slope = to_var / half_divisor
         away = tl.load(centre + entry, inside, other=0.0) - own_mean
         tl.store(slope + entry, own_slope, inside)
@@ -149,17 +186,6 @@ def positions_kernel(
 
 
 @triton.jit
-def _carry(gap, d_centre, d_var, mean_ratios, var_ratios, SCOPE: tl.constexpr):
-    """Return one scope's share of dμ and dσ²; see `aten/tables.py`.
-
-    `gap` is μ - μ_k; `d_centre` and `d_var` are the gradients of the mixes, averaged over what the
-    scope pools.
-    """
-    share = pick(var_ratios, SCOPE) * d_var
-    return pick(mean_ratios, SCOPE) * d_centre + 2 * share * gap, share
-
-
-@triton.jit
 def controls_kernel(
     mean_partials,
     var_partials,
@@ -167,29 +193,49 @@ def controls_kernel(
     var_control,
     d_mean_control,
     d_var_control,
-    programs,
+    rows,
+    parts,
+    strides,
     SCOPES: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    """Compute the gradients of λ and λ′, (SCOPES,) each.
+    """Compute the gradients of λ and λ′ of one group of channels with ratios of its own.
 
-    The partial gradients are (programs, MOST_SCOPES) each; the controls are (SCOPES,).
+    The partial gradients are (samples, strides, MOST_SCOPES) each, of which a group has `parts`
+    adjacent ones per sample, `rows` in all; the controls and their gradients are (G, SCOPES).
     """
-    _control_gradient(mean_partials, mean_control, d_mean_control, programs, SCOPES, ROWS)
-    _control_gradient(var_partials, var_control, d_var_control, programs, SCOPES, ROWS)
+    group = tl.program_id(0)
+    at = group * SCOPES
+    mean_partials += group * parts * MOST_SCOPES
+    var_partials += group * parts * MOST_SCOPES
+    mean_control += at
+    var_control += at
+    d_mean_control += at
+    d_var_control += at
+    _control_gradient(
+        mean_partials, mean_control, d_mean_control, rows, parts, strides, SCOPES, ROWS
+    )
+    _control_gradient(var_partials, var_control, d_var_control, rows, parts, strides, SCOPES, ROWS)
 
 
 @triton.jit
 def _control_gradient(
-    partials, control, d_control, programs, SCOPES: tl.constexpr, ROWS: tl.constexpr
+    partials,
+    control,
+    d_control,
+    rows,
+    parts,
+    strides,
+    SCOPES: tl.constexpr,
+    ROWS: tl.constexpr,
 ):
     """Sum the gradients of the ratios over the programs, and pass them through the softmax."""
     place = tl.arange(0, MOST_SCOPES)
     d_ratios = tl.zeros((MOST_SCOPES,), tl.float32)
-    for start in range(0, programs, ROWS):
+    for start in range(0, rows, ROWS):
         row = start + tl.arange(0, ROWS)[:, None]
-        entry = row * MOST_SCOPES + place[None, :]
-        d_ratios += tl.sum(tl.load(partials + entry, row < programs, other=0.0), 0)
+        entry = (row // parts * strides + row % parts) * MOST_SCOPES + place[None, :]
+        d_ratios += tl.sum(tl.load(partials + entry, row < rows, other=0.0), 0)
     ratios = importance_ratios(control, SCOPES)
     gradient = ratios * (d_ratios - tl.sum(ratios * d_ratios, 0))
     tl.store(d_control + place, gradient, place < SCOPES)

@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from sn_openmmlab.kernels.triton.pooling import locate_channels, pool_moments
-from sn_openmmlab.kernels.triton.ratios import importance_ratios, pick
+from sn_openmmlab.kernels.triton.ratios import pick, ratios_at
 
 
 @triton.jit
@@ -19,6 +19,8 @@ def mix_kernel(
     rstd,
     channels,
     size,
+    group,
+    share,
     eps,
     IN: tl.constexpr,
     GN: tl.constexpr,
@@ -27,17 +29,17 @@ def mix_kernel(
     SCOPES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Mix the moments of `size` channels of one sample: a group, or all channels.
+    """Mix the moments of `size` channels of one sample, which are all in the same groups.
 
     `mean`, `var`, `centre` and `rstd` are (N, C); `batch_mean` and `batch_var` are (C,), or None
-    without `'bn'`; the controls are (SCOPES,). IN, GN, LN and BN are the places of the scopes among
-    the controls, or -1.
+    without `'bn'`; the controls are (C / share, SCOPES). A group of `'gn'` has `group` channels.
+    IN, GN, LN and BN are the places of the scopes among the controls, or -1.
     """
     first, row, column = locate_channels(channels, size)
-    mean_ratios = importance_ratios(mean_control, SCOPES)
-    var_ratios = importance_ratios(var_control, SCOPES)
+    mean_ratios = ratios_at(mean_control, column, share, SCOPES)
+    var_ratios = ratios_at(var_control, column, share, SCOPES)
     if GN >= 0:
-        gn_mean, gn_var = pool_moments(mean, var, first, size, BLOCK)
+        gn_mean, gn_var = pool_moments(mean, var, first - column % group, group, BLOCK)
     if LN >= 0:
         ln_mean, ln_var = pool_moments(mean, var, row, channels, BLOCK)
     for start in range(0, size, BLOCK):

@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from sn_openmmlab.kernels.triton.ratios import pick, ratios_at
+
 
 @triton.jit
 def locate_channels(channels, size):
@@ -56,19 +58,43 @@ def mix_gradients(total, dot, rstd, weight, entry, channel, inside):
 
 
 @triton.jit
-def pool_gradients(total, dot, rstd, weight, first, channel, size, BLOCK: tl.constexpr):
-    """Average the gradients of both mixes over `size` channels, from entry `first` on.
+def pool_gradients(
+    total,
+    dot,
+    rstd,
+    weight,
+    mean_control,
+    var_control,
+    first,
+    channel,
+    length,
+    size,
+    share,
+    SCOPE: tl.constexpr,
+    SCOPES: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Average the gradients of both mixes, times the ratios of a scope, over `length` channels.
 
-    See `mix_gradients` for the shapes; `channel` is the channel of entry `first`.
+    See `mix_gradients` for the shapes and `ratios_at` for the controls. `channel` is the channel of
+    entry `first`, the first one; each `size` channels have the same ratios.
     """
     lane = tl.arange(0, BLOCK)
     d_centre = tl.zeros((), tl.float32)
     d_var = tl.zeros((), tl.float32)
-    for start in range(0, size, BLOCK):
-        at = start + lane
-        d_mean, d_square = mix_gradients(
-            total, dot, rstd, weight, first + at, channel + at, at < size
-        )
-        d_centre += tl.sum(d_mean, 0)
-        d_var += tl.sum(d_square, 0)
-    return d_centre / size, d_var / size
+    for begin in range(0, length, size):
+        own_centre = tl.zeros((), tl.float32)
+        own_var = tl.zeros((), tl.float32)
+        for start in range(0, size, BLOCK):
+            at = begin + start + lane
+            inside = start + lane < size
+            d_mean, d_square = mix_gradients(
+                total, dot, rstd, weight, first + at, channel + at, inside
+            )
+            own_centre += tl.sum(d_mean, 0)
+            own_var += tl.sum(d_square, 0)
+        mean_ratios = ratios_at(mean_control, channel + begin, share, SCOPES)
+        var_ratios = ratios_at(var_control, channel + begin, share, SCOPES)
+        d_centre += pick(mean_ratios, SCOPE) * own_centre
+        d_var += pick(var_ratios, SCOPE) * own_var
+    return d_centre / length, d_var / length

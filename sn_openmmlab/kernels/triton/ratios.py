@@ -25,6 +25,15 @@ def importance_ratios(control, SCOPES: tl.constexpr):
 
 
 @triton.jit
+def ratios_at(control, channel, share, SCOPES: tl.constexpr):
+    """Return the importance ratios of the group of channels that `channel` belongs to.
+
+    `control` is (G, SCOPES), for groups of `share` channels each; the result is [MOST_SCOPES].
+    """
+    return importance_ratios(control + channel // share * SCOPES, SCOPES)
+
+
+@triton.jit
 def pick(ratios, SCOPE: tl.constexpr):
     """Return the ratio of one scope, out of [MOST_SCOPES]."""
     return tl.sum(tl.where(tl.arange(0, MOST_SCOPES) == SCOPE, ratios, 0.0), 0)

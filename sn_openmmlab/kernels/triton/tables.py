@@ -1,11 +1,13 @@
 """The arithmetic between the passes, on (N, C) tables, in float32.
 
 See `Tables` in `kernels/contract.py` for arguments and results, and `aten/tables.py` for the
-equations of the gradients. A program of `mix` and `position_gradients` takes one group of channels
-of a sample, or all channels without `'gn'`, and pools by itself what its scopes need. Means are
+equations of the gradients. A program of `mix` and `position_gradients` takes channels of a sample
+that are in the same groups, or all channels, and pools by itself what its scopes need. Means are
 mixed as distances from the instance mean: then ratios that do not add up to exactly 1 lose no
 digits of a large common offset.
 """
+
+import math
 
 from torch import Tensor
 
@@ -34,7 +36,7 @@ def mix(
 ) -> tuple[Tensor, Tensor]:
     """Return the mixed mean and `1 / sqrt(mixed variance + ε)`."""
     centre, rstd = mean.new_empty((2, *mean.shape))
-    programs, sizes, constants = _plan(mean, mixture)
+    programs, sizes, constants = _plan(mean, controls, mixture)
     tables = (mean, var, *_vectors(*(batch or (None, None)), *controls), centre, rstd)
     launch(mix_kernel, programs, *tables, *sizes, mixture.eps, **constants)
     return centre, rstd
@@ -68,29 +70,44 @@ def position_gradients(
     """Return what the statistics add to the gradient of `x`, and the gradients of λ and λ′."""
     mean = instances[0]
     slope, offset = mean.new_empty((2, *mean.shape))
-    programs, sizes, constants = _plan(mean, mixture)
+    programs, sizes, constants = _plan(mean, controls, mixture)
     partials = mean.new_empty((2, programs, MOST_SCOPES.value))
     batch, batch_gradients = (pair or (None, None) for pair in (batch, batch_gradients))
     vectors = _vectors(*batch, *batch_gradients, weight, *controls)
     tables = (*sums, *instances, *mixed, *vectors, slope, offset, *partials)
     divisors = (float(positions), max(positions - mixture.correction, 1) / 2)
     launch(positions_kernel, programs, *tables, *sizes, *divisors, **constants)
-    d_controls = mean.new_empty((2, len(mixture.scopes)))
-    arguments = (*partials, *_vectors(*controls), *d_controls, programs)
-    rows = block(programs, tuning.MOST_CHANNELS)
-    launch(controls_kernel, 1, *arguments, SCOPES=len(mixture.scopes), ROWS=rows)
+    d_controls = mean.new_empty((2, *controls[0].shape))
+    groups = _ratio_groups(controls)
+    channels, size, *_ = sizes
+    strides = channels // size
+    layout = (programs // groups, strides // groups, strides)
+    arguments = (*partials, *_vectors(*controls), *d_controls, *layout)
+    rows = block(programs // groups, tuning.MOST_CHANNELS)
+    launch(controls_kernel, groups, *arguments, SCOPES=len(mixture.scopes), ROWS=rows)
     return slope, offset, *d_controls
 
 
-def _plan(mean: Tensor, mixture: Mixture) -> tuple[int, tuple[int, int], dict[str, int]]:
-    """Return the number of programs, the channels of a sample and of a program, and constants."""
+def _plan(
+    mean: Tensor, controls: Moments, mixture: Mixture
+) -> tuple[int, tuple[int, int, int, int], dict[str, int]]:
+    """Return the number of programs, the sizes, and the constants.
+
+    The sizes are the channels of a sample, of a program, of a group of `'gn'`, and of those that
+    share their ratios.
+    """
     samples, channels = mean.shape
-    groups = mixture.num_groups if 'gn' in mixture.scopes else 1
-    size = channels // groups
+    group = channels // (mixture.num_groups if 'gn' in mixture.scopes else 1)
+    share = channels // _ratio_groups(controls)
+    size = math.gcd(group, share)
     places = {scope: place for place, scope in enumerate(mixture.scopes)}
     constants = {scope.upper(): places.get(scope, -1) for scope in FUSED_SCOPES}
     constants |= {'SCOPES': len(mixture.scopes), 'BLOCK': block(size, tuning.MOST_CHANNELS)}
-    return samples * groups, (channels, size), constants
+    return samples * (channels // size), (channels, size, group, share), constants
+
+
+def _ratio_groups(controls: Moments) -> int:
+    return len(controls[0]) if controls[0].dim() == 2 else 1
 
 
 def _vectors(*vectors: Tensor | None) -> list[Tensor | None]:

@@ -35,15 +35,15 @@ def compile_only(kernel, *args, grid, warmup, **kwargs):
     return result
 
 
-def call(x, scopes, affine, given, correction=0, parameters=torch.float32):
+def call(x, scopes, affine, given, correction=0, parameters=torch.float32, ratio_groups=()):
     """Run forward and backward."""
 
-    def vector(size):
+    def vector(*size):
         return torch.ones(size, dtype=parameters, requires_grad=True)
 
     channels = x.shape[1]
     weights = [vector(channels) if affine else None for _ in range(2)]
-    controls = [vector(len(scopes)) for _ in range(2)]
+    controls = [vector(*ratio_groups, len(scopes)) for _ in range(2)]
     moments = [torch.ones(channels) if given else None for _ in range(2)]
     settings = Settings(Kernels(passes, tables), Mixture(scopes, 4, correction, 1e-5), None)
     y, *_ = FusedSwitchNorm.apply(x.requires_grad_(), *weights, *controls, *moments, settings)
@@ -81,6 +81,8 @@ for scopes, affine, given in [
     case = f'{scopes} affine={affine} given={given}'
     parameters = torch.bfloat16 if affine else torch.float32
     call(torch.empty(3, 4100, 5), scopes, affine, given, 1, parameters)
+case = 'ratio groups'
+call(torch.empty(3, 4100, 5), ('gn', 'in', 'bn', 'ln'), True, False, ratio_groups=(5,))
 for kernel, case, result in compiled.values():
     code = result.asm['ptx']
     loads = set(re.findall(r'ld\.global\.(?:v\d\.)?b\d+', code))

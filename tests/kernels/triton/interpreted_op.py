@@ -34,6 +34,7 @@ class Case(NamedTuple):
     affine: bool = True
     given: bool = False
     parameters: torch.dtype = torch.float32
+    ratio_groups: int = 1
 
 
 CASES = {
@@ -46,6 +47,7 @@ CASES = {
     'offset': Case(offset=1e3, layout='every_second'),
     'long rows': Case((1, 2, 9001), offset=-30.0),
     'evaluation': Case(given=True, layout='every_second_channel'),
+    'ratio groups': Case(scopes=('in', 'gn', 'ln', 'bn'), ratio_groups=4, layout='channels_last'),
     'half': Case(dtype=torch.float16, magnitude=1e3, layout='channels_last'),
     'half parameters': Case(dtype=torch.float16, parameters=torch.float16, layout='part'),
     'bfloat16': Case(dtype=torch.bfloat16, offset=5.0, parameters=torch.bfloat16, given=True),
@@ -61,7 +63,8 @@ def case(request):
 def inputs(case):
     x = (torch.randn(case.shape) * case.magnitude + case.offset).to(case.dtype)
     affine = torch.randn(2, case.shape[1]).to(case.parameters) if case.affine else (None, None)
-    controls = torch.randn(2, len(case.scopes)).to(case.parameters)
+    groups = (case.ratio_groups,) if case.ratio_groups > 1 else ()
+    controls = torch.randn(2, *groups, len(case.scopes)).to(case.parameters)
     return [LAYOUTS[case.layout](x), *affine, *controls]
 
 
@@ -97,7 +100,7 @@ def _outcome(backend, case, inputs, given, dy):
 def _bounds(case, inputs, given, dy):
     x, weight, bias, *controls = inputs
     options = _mixture(case)._asdict()
-    eps = options.pop('eps')
+    eps, _ = options.pop('eps'), options.pop('instance_variance')
     centre, var, _ = reference.mixed_moments(x, *controls, **options, batch_moments=given)
     rstd = (var + eps).rsqrt()
     far = (x - reference.like(centre, x)).abs().max() * rstd.max()

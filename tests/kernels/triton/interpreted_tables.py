@@ -41,9 +41,13 @@ def batch(instances, mixture):
     return reference.batch_moments(*_double(instances))
 
 
-@pytest.fixture
-def controls(mixture):
-    return torch.randn(2, len(mixture.scopes)).unbind()
+@pytest.fixture(params=[1, 2, 3], ids='ratio groups {}'.format)
+def controls(request, mixture, instances):
+    if request.param == 1:
+        return torch.randn(2, len(mixture.scopes)).unbind()
+    if instances[0].shape[1] % request.param:
+        pytest.skip('too few channels')
+    return torch.randn(2, request.param, len(mixture.scopes)).unbind()
 
 
 def _double(values):
