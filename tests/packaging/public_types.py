@@ -31,3 +31,5 @@ if TYPE_CHECKING:
     sn_openmmlab.inflate_module(network, frames=3)
     sn_openmmlab.inflate_weights(network.state_dict(), network)
     sn_openmmlab.inflate_module(network, 3, 1)  # type: ignore[call-arg]
+    sn_openmmlab.split_ratios(network, 2)
+    sn_openmmlab.split_ratio_weights(network.state_dict(), network)

@@ -31,7 +31,7 @@ def split_ratios(module: nn.Module, num_ratio_groups: int) -> nn.Module:
     Raises:
         TypeError: if `num_ratio_groups` is no integer.
         ValueError: if it does not divide the channels of a layer, or is no multiple of the groups
-            that a layer has. Then nothing is changed.
+            that a layer has, or there is no SN layer. Then nothing is changed.
 
     Example:
         ```python
@@ -39,11 +39,13 @@ def split_ratios(module: nn.Module, num_ratio_groups: int) -> nn.Module:
         ```
     """
     layers = {name: x for name, x in module.named_modules() if isinstance(x, SwitchNorm)}
+    if not layers:
+        raise ValueError(f'{type(module).__name__} has no SN layer whose ratios could be split.')
     for name, layer in layers.items():
         try:
             check_ratio_groups(num_ratio_groups, layer.num_features)
         except ValueError as error:
-            raise ValueError(f'{layer_name(name)}: {error}') from error
+            raise ValueError(f'{name}: {error}' if name else str(error)) from error
         _check_multiple(name, layer.num_ratio_groups, num_ratio_groups)
     for layer in layers.values():
         _split(layer, num_ratio_groups)
