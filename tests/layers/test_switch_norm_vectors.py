@@ -7,6 +7,8 @@ from torch import Tensor, nn
 pytest.importorskip('mmcv')
 from mmcv.cnn import build_norm_layer
 
+import sn_openmmlab  # noqa: F401  registers SN1d
+
 
 def build(channels: int) -> nn.Module:
     """Return the layer that a toolbox builds, with random λ, γ and β, in float64."""
