@@ -17,7 +17,10 @@ from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.layers.batch_average import batch_average, update_bn
 from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.inflate import inflate_module, inflate_weights
+from sn_openmmlab.layers.convert.ratio_groups import split_ratio_weights, split_ratios
 from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm, revert_sync_switch_norm
+from sn_openmmlab.layers.sparse import sparsify
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
@@ -170,5 +173,10 @@ def test_the_public_names_are_the_layers_and_the_conversions():
         'calibrate_switch_norm': calibrate_switch_norm,
         'convert_sync_switch_norm': convert_sync_switch_norm,
         'revert_sync_switch_norm': revert_sync_switch_norm,
+        'inflate_module': inflate_module,
+        'inflate_weights': inflate_weights,
+        'sparsify': sparsify,
+        'split_ratio_weights': split_ratio_weights,
+        'split_ratios': split_ratios,
     }
     assert {name: getattr(sn_openmmlab, name) for name in sn_openmmlab.__all__} == public
