@@ -20,7 +20,7 @@ from sn_openmmlab.inference.random_state import own_random_state
 from sn_openmmlab.inference.training_batches import count_images, training_batches
 from sn_openmmlab.layers.batch_average import batch_average
 
-# As many as fvcore's precise BN takes.
+# As many as fvcore's update_bn_stats takes.
 NUM_BATCHES = 200
 # Each pass takes the same batches, so that it can be repeated.
 _SEED = 0

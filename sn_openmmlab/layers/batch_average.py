@@ -42,11 +42,11 @@ def batch_average(
         running_var  = avg(σ²)                              with variance='mean', the paper's
         running_var  = avg(σ²) + avg((μ - running_mean)²)   with variance='pooled'
 
-    With batches of one size these are plain averages. The second variance is that of all samples as
-    one batch, if the calls have equally many positions. It is larger, the more so the smaller the
-    batches; the first is that of a typical batch of training. BatchNorm averages its variance times
-    n / (n - 1), as its training does, with n the values per channel: with `batch_norm=True` and
-    the mean variance this is precise BN.
+    With batches of one size these are plain averages. The first variance is that of a typical batch
+    of training. The second is that of all samples as one batch, if the calls have equally many
+    positions; it is larger, the more so the smaller the batches. BatchNorm's variance of a batch is
+    that of its training, times m / (m - 1) with m values per channel. With `batch_norm=True` and
+    the mean variance this is what MMPretrain's `PreciseBNHook` computes of batches of one size.
 
     In a distributed run every rank calls this function with as many batches. The averages are over
     the batches of all ranks and equal on all of them. A rank whose batches fail leaves the others
@@ -149,14 +149,10 @@ def _average(
         for batch in batches:
             run(copied, batch)
         rows = _merge_ranks([average.row for average in averages.values()])
-        seen = (torch.stack([row[0] for row in rows]) > 0).tolist()
-        layers = dict(model.named_modules())
-        for name, row, reached in zip(averages, rows, seen, strict=True):
-            if reached:
-                _set_statistics(layers[name], row, variance)
-    reached_by_name = list(zip(averages, seen, strict=True))
-    done = [name for name, reached in reached_by_name if reached]
-    return done, [name for name, reached in reached_by_name if not reached]
+        reached = {name: row for name, row in zip(averages, rows, strict=True) if row[0] > 0}
+        for name, row in reached.items():
+            _set_statistics(model.get_submodule(name), row, variance)
+    return list(reached), [name for name in averages if name not in reached]
 
 
 class _CallAverage:
