@@ -95,9 +95,9 @@ def _check_evaluated(evaluated: torch.Tensor, bias: torch.Tensor) -> None:
     'changes',
     [
         {},
-        {'train_dataloader.num_workers': 1, 'train_dataloader.persistent_workers': True},
+        {'train_dataloader.num_workers': 1},
         {'custom_hooks': [EMA]},
-        {**ITERATIONS, **_saving(by_epoch=False, interval=1), 'train_dataloader.num_workers': 1},
+        {**ITERATIONS, **_saving(by_epoch=False, interval=1)},
     ],
     ids=['epochs', 'workers', 'EMA', 'iterations'],
 )
