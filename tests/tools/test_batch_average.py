@@ -10,6 +10,8 @@ import pytest
 import torch
 from mmengine.config import Config
 
+from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
+
 # Each batch is one image as it is, so that their order does not matter.
 SINGLE = """
 _base_ = '{base}'
@@ -48,10 +50,6 @@ def averaged(
     return out, done.stdout
 
 
-def _load(file: Path) -> dict:
-    return torch.load(file, weights_only=True)
-
-
 def _first_moments(state: dict, data: Path, config: Path) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the averages over the training images of the moments of the first convolution."""
     settings = Config.fromfile(config).data_preprocessor
@@ -68,7 +66,7 @@ def _first_moments(state: dict, data: Path, config: Path) -> tuple[torch.Tensor,
 def test_statistics_are_the_averages_over_the_training_images(
     averaged: tuple[Path, str], config: Path, tiny_classes: Path
 ) -> None:
-    state = _load(averaged[0])['state_dict']
+    state = read_checkpoint(averaged[0])['state_dict']
     mean, var = _first_moments(state, tiny_classes, config)
     torch.testing.assert_close(state['backbone.sn1.running_mean'], mean, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(state['backbone.sn1.running_var'], var, rtol=1e-4, atol=1e-4)
@@ -77,7 +75,7 @@ def test_statistics_are_the_averages_over_the_training_images(
 def test_all_else_in_the_checkpoint_stays(
     averaged: tuple[Path, str], classification_run: Path
 ) -> None:
-    old, new = _load(classification_run / 'epoch_1.pth'), _load(averaged[0])
+    old, new = read_checkpoint(classification_run / 'epoch_1.pth'), read_checkpoint(averaged[0])
     assert old.keys() == new.keys()
     for name, value in old['state_dict'].items():
         is_set = name.endswith(('running_mean', 'running_var'))
@@ -120,8 +118,8 @@ def test_two_processes_share_the_images_and_write_once(
     assert done.stdout.count(' over 4 batches of each process with 8 images in all.') == 1
     # SN normalizes by the images of its own rank, of which each batch has one.
     torch.testing.assert_close(
-        dict(_load(out)['state_dict']),
-        dict(_load(averaged[0])['state_dict']),
+        dict(read_checkpoint(out)['state_dict']),
+        dict(read_checkpoint(averaged[0])['state_dict']),
         rtol=1e-4,
         atol=1e-4,
     )
@@ -147,7 +145,7 @@ def test_mistakes_are_one_sentence(
 def test_a_model_without_such_layers_is_one_sentence(
     fail: Callable, config: Path, classification_run: Path, tmp_path: Path
 ) -> None:
-    state = _load(classification_run / 'epoch_1.pth')['state_dict']
+    state = read_checkpoint(classification_run / 'epoch_1.pth')['state_dict']
     kept = {
         name: value
         for name, value in state.items()
