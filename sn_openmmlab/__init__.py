@@ -7,7 +7,7 @@ weight initializer `SNPretrained` in its root registry, and so in every toolbox.
 
 from importlib.util import find_spec
 
-from sn_openmmlab.layers.batch_average import update_bn
+from sn_openmmlab.layers.batch_average import batch_average, update_bn
 from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.convert.inflate import inflate_module, inflate_weights
@@ -20,6 +20,7 @@ from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 __all__ = [
     'SwitchNorm',
     'SyncSwitchNorm',
+    'batch_average',
     'calibrate_switch_norm',
     'convert_batch_norm',
     'convert_sync_switch_norm',
