@@ -9,6 +9,7 @@ from sn_openmmlab.kernels.contract import Mixture
 from sn_openmmlab.ops.arguments import check_arguments
 from sn_openmmlab.ops.backends import choose_backend, fused_kernels
 from sn_openmmlab.ops.batch import BatchMoments
+from sn_openmmlab.ops.batch_alone import batch_alone, is_batch_alone
 from sn_openmmlab.ops.expression import plain_switch_norm
 from sn_openmmlab.ops.fused import FusedSwitchNorm, Settings
 
@@ -92,6 +93,10 @@ def switch_norm(
             given=batch_moments,
             group=group,
         )
+    if is_batch_alone(mixture, batch_moments, (mean_weight, var_weight)):
+        y = batch_alone(x, weight, bias, batch_moments, mixture.eps)
+        if y is not None:
+            return y, None
     settings = Settings(fused_kernels(backend), mixture, group)
     given = (None, None) if batch_moments is None else batch_moments
     y, mean, var, samples = FusedSwitchNorm.apply(
