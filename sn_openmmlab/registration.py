@@ -10,13 +10,14 @@ from sn_openmmlab.checkpoints.pretrained import SNPretrained
 from sn_openmmlab.flop_counts import register_flop_counts
 from sn_openmmlab.hooks.batch_norm_weights_hook import BatchNormWeightsHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
+from sn_openmmlab.hooks.sparsify_hook import SparsifyHook
 from sn_openmmlab.layers.names import LAYERS
 from sn_openmmlab.with_norm import build_with_norm
 
 _REGISTERED = {
     MODELS: {**LAYERS, 'WithNorm': build_with_norm},
     WEIGHT_INITIALIZERS: {'SNPretrained': SNPretrained},
-    HOOKS: {'NormCheckHook': NormCheckHook, 'BatchNormWeightsHook': BatchNormWeightsHook},
+    HOOKS: {hook.__name__: hook for hook in (NormCheckHook, BatchNormWeightsHook, SparsifyHook)},
 }
 
 for _registry, _items in _REGISTERED.items():
