@@ -1,0 +1,1 @@
+"""What the paper does with a trained model before it is tested or used."""
