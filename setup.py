@@ -16,6 +16,7 @@ TOOLS = (
     'report.py',
     'predict.py',
     'convert_checkpoint.py',
+    'sparsify.py',
     '_sleeping_threads.py',
 )
 

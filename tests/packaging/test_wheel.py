@@ -24,6 +24,7 @@ TOOLS = [
     'convert_checkpoint.py',
     'predict.py',
     'report.py',
+    'sparsify.py',
     'test.py',
     'train.py',
 ]
