@@ -15,7 +15,8 @@ QUICKSTART_CLS := configs/demo/resnet18_sn_digits.py
 .DEFAULT_GOAL := help
 .PHONY: help env data quickstart quickstart-mask quickstart-seg quickstart-cls \
 	test test-slow coverage benchmark \
-	experiment experiment-from-bn experiment-from-imagenet experiment-cifar experiment-from-cifar zoo \
+	experiment experiment-from-bn experiment-from-imagenet experiment-cifar experiment-from-cifar \
+	experiment-variants zoo \
 	lint format docs docs-serve dist
 
 help: ## list the targets
@@ -77,6 +78,9 @@ experiment-cifar: env ## train BN, GN and SN on CIFAR-10 (data/cifar10), three s
 
 experiment-from-cifar: data ## start the quickstart's detector from a classifier of CIFAR-10 (data/cifar10), into docs/from_cifar10
 	$(PY) -m studies.from_cifar10 --out docs/from_cifar10 --work-dir work_dirs/from_cifar10
+
+experiment-variants: env ## train variants of SN (groups of ratios, LSTM, video), three seeds each, into docs/variants
+	$(PY) -m studies.variants --out docs/variants
 
 zoo: env ## build every config of the toolboxes with SN, train a sample for a step, into docs/zoo
 	OMP_NUM_THREADS=1 $(PY) -m studies.zoo --out docs/zoo

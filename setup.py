@@ -15,6 +15,7 @@ TOOLS = (
     'test.py',
     'report.py',
     'predict.py',
+    'batch_average.py',
     'convert_checkpoint.py',
     'sparsify.py',
     '_sleeping_threads.py',

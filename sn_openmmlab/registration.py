@@ -8,6 +8,7 @@ from mmengine.registry import HOOKS, MODELS, WEIGHT_INITIALIZERS
 from sn_openmmlab.checkpoints.files.safe_globals import allow_mmengine_checkpoints
 from sn_openmmlab.checkpoints.pretrained import SNPretrained
 from sn_openmmlab.flop_counts import register_flop_counts
+from sn_openmmlab.hooks.batch_average_hook import BatchAverageHook
 from sn_openmmlab.hooks.batch_norm_weights_hook import BatchNormWeightsHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.hooks.sparsify_hook import SparsifyHook
@@ -17,7 +18,10 @@ from sn_openmmlab.with_norm import build_with_norm
 _REGISTERED = {
     MODELS: {**LAYERS, 'WithNorm': build_with_norm},
     WEIGHT_INITIALIZERS: {'SNPretrained': SNPretrained},
-    HOOKS: {hook.__name__: hook for hook in (NormCheckHook, BatchNormWeightsHook, SparsifyHook)},
+    HOOKS: {
+        hook.__name__: hook
+        for hook in (NormCheckHook, BatchNormWeightsHook, BatchAverageHook, SparsifyHook)
+    },
 }
 
 for _registry, _items in _REGISTERED.items():

@@ -31,6 +31,7 @@ from sn_openmmlab.runs.weights.sources import loads_by_itself
 _OPTIONS = (
     'scopes',
     'num_groups',
+    'num_ratio_groups',
     'correction',
     'eps',
     'momentum',
@@ -71,9 +72,9 @@ def build_with_norm(
     Args:
         of: the type that the model had before.
         norm_cfg: the norm. ``'SN'`` and ``'SyncSN'`` may have ``scopes``, ``num_groups``,
-            ``correction``, ``eps``, ``momentum``, ``norm_eval`` and ``requires_grad``;
-            ``'BN'``, ``'SyncBN'``, ``'GN'`` and ``'IN'`` what they take. None means
-            ``dict(type='SN')``.
+            ``num_ratio_groups``, ``correction``, ``eps``, ``momentum``, ``norm_eval`` and
+            ``requires_grad``; ``'BN'``, ``'SyncBN'``, ``'GN'`` and ``'IN'`` what they take. None
+            means ``dict(type='SN')``.
         norm_parts: the parts of the model in which to replace norms, such as ``['backbone']`` or
             ``['roi_head.bbox_head']``; None for all.
         **model: all other keys of the model.

@@ -15,9 +15,11 @@ from sn_openmmlab import registration
 from sn_openmmlab.checkpoints.pretrained import SNPretrained
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.hooks.sparsify_hook import SparsifyHook
-from sn_openmmlab.layers.batch_average import update_bn
+from sn_openmmlab.layers.batch_average import batch_average, update_bn
 from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.inflate import inflate_module, inflate_weights
+from sn_openmmlab.layers.convert.ratio_groups import split_ratio_weights, split_ratios
 from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm, revert_sync_switch_norm
 from sn_openmmlab.layers.sparse import sparsify
 from sn_openmmlab.layers.switch_norm import SwitchNorm
@@ -169,9 +171,14 @@ def test_the_public_names_are_the_layers_and_the_conversions():
         'SyncSwitchNorm': SyncSwitchNorm,
         'convert_batch_norm': convert_batch_norm,
         'update_bn': update_bn,
+        'batch_average': batch_average,
         'calibrate_switch_norm': calibrate_switch_norm,
         'convert_sync_switch_norm': convert_sync_switch_norm,
         'revert_sync_switch_norm': revert_sync_switch_norm,
+        'inflate_module': inflate_module,
+        'inflate_weights': inflate_weights,
         'sparsify': sparsify,
+        'split_ratio_weights': split_ratio_weights,
+        'split_ratios': split_ratios,
     }
     assert {name: getattr(sn_openmmlab, name) for name in sn_openmmlab.__all__} == public

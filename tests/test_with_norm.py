@@ -137,6 +137,7 @@ def test_each_norm_takes_the_place_of_another(
 
 def test_layers_are_as_new_ones_of_these_options() -> None:
     options = dict(scopes=('gn', 'bn'), num_groups=4, correction=1, eps=0.5, momentum=None)
+    options['num_ratio_groups'] = 2
     (layer, *_) = _layers(MODELS.build(_with_norm(**options)), SwitchNorm).values()
     new = SwitchNorm(64, **options)
     assert repr(layer) == repr(new)
@@ -287,6 +288,10 @@ def test_model_of_a_named_toolbox_is_found() -> None:
             'of backbone.bn1, which has 64 channels: correction must',
         ),
         (dict(norm_cfg=dict(type='SN', scopes=['gn'], num_groups=7)), 'cannot split 64 channels'),
+        (
+            dict(norm_cfg=dict(type='SN', num_ratio_groups=7)),
+            'which has 64 channels: 64 channels do not split into 7 equal groups .*: set num_ratio',
+        ),
         (dict(norm_cfg=dict(type='GN', num_groups=7)), 'of backbone.bn1, which has 64 channels: '),
         (dict(norm_parts=['neck']), 'no norm layers in neck: its parts with norms are backbone, d'),
         (

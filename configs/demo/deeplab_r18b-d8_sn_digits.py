@@ -42,6 +42,7 @@ model = dict(
 
 load = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations')]
 pack = dict(type='PackSegInputs')
+test_pipeline = [*load, pack]  # as in training
 img_ratios = [0.75, 1.0, 1.25]
 tta_pipeline = [
     load[0],
@@ -74,7 +75,7 @@ digits = dict(
             [128, 128, 0],
         ],
     ),
-    pipeline=[*load, pack],
+    pipeline=test_pipeline,
 )
 train_dataloader = dict(
     batch_size=2,

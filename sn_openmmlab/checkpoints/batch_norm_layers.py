@@ -56,7 +56,9 @@ def fill_layers(
                 filled[joined(name, part)] = filled.pop(old)
         # A frozen layer could not adapt to a share of the other scopes.
         controls = controls_at(batch_ratio if layer.mean_weight.requires_grad else 1, layer.scopes)
-        filled |= {joined(name, part): torch.tensor(controls) for part in CONTROLS}
+        # Groups of channels with ratios of their own all start with the same.
+        control = torch.tensor(controls).expand(layer.mean_weight.shape)
+        filled |= {joined(name, part): control.clone() for part in CONTROLS}
     if unmatched and strict:
         raise UsageError(
             f'it holds neither SN nor BatchNorm for these SN layers: {few(unmatched)}.'

@@ -21,7 +21,8 @@ class SNPretrained(PretrainedInit):
 
     - the same network with BatchNorm, of any kind: each SN layer takes over the BatchNorm in its
       place (`bn1` for `sn1`);
-    - the same network with SN;
+    - the same network with SN; ratios are repeated where the module has more groups of them
+      (`num_ratio_groups`);
     - one of the authors' ImageNet ResNets with SN, in any layout that they released.
 
     Files are read without running code that they may hold. Weights that the module does not need,
@@ -44,9 +45,10 @@ class SNPretrained(PretrainedInit):
         UsageError: There is no `checkpoint`. When it is called: the file cannot be read, it does
             not fit the module, or its values are broken. A file does not fit if it leaves
             convolutions or norm layers unfilled, has other shapes (except for other classes in
-            the last layers), or has more blocks; if its SN was trained with other scopes or
-            another correction; or if it has BatchNorm for a layer whose scopes lack `'bn'`. It
-            is also an error if a later `init_cfg` of the module would overwrite the weights.
+            the last layers), or has more blocks; if its SN was trained with other scopes, another
+            correction, or groups of ratios that cannot be divided into those of the module; or if
+            it has BatchNorm for a layer whose scopes lack `'bn'`. It is also an error if a later
+            `init_cfg` of the module would overwrite the weights.
 
     Examples:
         A backbone that starts from BatchNorm weights:

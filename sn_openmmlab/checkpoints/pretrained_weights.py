@@ -17,6 +17,7 @@ from sn_openmmlab.checkpoints.plans.norm_shapes import AUTHORS_SCOPES
 from sn_openmmlab.checkpoints.settings import TrainedSettings, advise_correction
 from sn_openmmlab.checkpoints.weight_names import bare, bare_names
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.layers.convert.ratio_groups import split_ratio_weights
 from sn_openmmlab.layers.settings import MixSettings, mismatch, settings_of
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
@@ -57,7 +58,7 @@ def weights_for(
         trained.check(learned)
     if (of_authors or trained.of_authors) and (warning := advise_correction(learned)):
         print_log(warning, logger='current', level=logging.WARNING)
-    return fill_layers(layers, weights, batch_ratio, strict)
+    return fill_layers(layers, _split_ratios(weights, module, learned), batch_ratio, strict)
 
 
 def _part(
@@ -102,6 +103,29 @@ def _are_own(weights: Mapping[str, Tensor], layers: Iterable[str]) -> bool:
     return any(f'{name}.mean_weight' in weights for name in layers) and not any(
         weights[f'{name}.weight'].dim() > 1 for name in layers if f'{name}.weight' in weights
     )
+
+
+def _split_ratios(
+    weights: Mapping[str, Tensor], module: nn.Module, layers: Mapping[str, SwitchNorm]
+) -> Mapping[str, Tensor]:
+    """Repeat λ for layers with more groups of ratios than the file has, and say so."""
+    split = [
+        name
+        for name, x in layers.items()
+        if weights[f'{name}.mean_weight'].shape != x.mean_weight.shape
+    ]
+    if not split:
+        return weights
+    try:
+        weights = split_ratio_weights(weights, module)
+    except ValueError as error:
+        raise UsageError(f'{error}') from error
+    print_log(
+        'The importance ratios in the file are repeated for the groups of channels that have their '
+        f'own in this model (num_ratio_groups): {few(split)}.',
+        logger='current',
+    )
+    return weights
 
 
 def _check_scopes_of_authors(

@@ -57,7 +57,7 @@ class TrainedSettings:
             raise UsageError(faults[same.index(True) if True in same else 0])
         control = self._weights.get(f'{name}.mean_weight')
         # The module may have renamed it.
-        number = len(layer.scopes) if control is None else control.numel()
+        number = len(layer.scopes) if control is None or control.dim() == 0 else control.shape[-1]
         if number != len(layer.scopes):
             raise UsageError(
                 f'it mixes {number} scopes, but the SN layer {name} mixes '

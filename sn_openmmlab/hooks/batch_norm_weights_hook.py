@@ -1,4 +1,4 @@
-"""The hook that converts the BatchNorm weights in ``load_from``."""
+"""The hook that fits the weights in ``load_from`` to a model with SN."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,15 +17,16 @@ class BatchNormWeightsHook(Hook):
     """Convert BatchNorm weights that a run loads into a model with SN.
 
     It does for ``load_from`` what `SNPretrained` does for an ``init_cfg``. A checkpoint of a model
-    with SN is loaded as it is, so it does not matter for ``resume``. ``--norm`` adds it to a
-    config; by hand:
+    with SN is loaded as it is, or with its importance ratios repeated where the model has more
+    groups of ratios. ``resume`` changes nothing. ``--norm`` adds it to a config; by hand:
 
         custom_hooks = [dict(type='BatchNormWeightsHook')]
         load_from = 'faster_rcnn_r50_fpn_1x_coco.pth'
 
     Raises:
-        UsageError: in a run, if the SN of the checkpoint was trained with other scopes, or an SN
-            layer without `'bn'` would get a BatchNorm.
+        UsageError: in a run, if the SN of the checkpoint was trained with other scopes, or with
+            groups of ratios that cannot be divided into those of the model, or if an SN layer
+            without `'bn'` would get a BatchNorm.
     """
 
     # Before EMAHook, which copies the weights.
@@ -34,7 +35,7 @@ class BatchNormWeightsHook(Hook):
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         """Convert the weights in the checkpoint."""
         model = unwrapped(runner.model)
-        if not _has_all(model, checkpoint.get('state_dict', checkpoint)):
+        if not runner._resume and not _fit_all(model, checkpoint.get('state_dict', checkpoint)):
             checkpoint['state_dict'] = weights_for(model, checkpoint, '', BATCH_RATIO, strict=False)
 
 
@@ -44,8 +45,11 @@ def is_weights_hook(hook: Any) -> bool:
     return kind in (BatchNormWeightsHook, BatchNormWeightsHook.__name__)
 
 
-def _has_all(model: nn.Module, weights: Mapping[str, Any]) -> bool:
-    """Return whether the weights have λ for each SN layer of a model."""
-    layers = (name for name, x in model.named_modules() if isinstance(x, SwitchNorm))
-    names = {name.removeprefix('module.') for name in weights}
-    return all(f'{name}.mean_weight' in names for name in layers)
+def _fit_all(model: nn.Module, weights: Mapping[str, Any]) -> bool:
+    """Return whether the weights have λ for each SN layer of a model, in its shape."""
+    found = {name.removeprefix('module.'): weight for name, weight in weights.items()}
+    return all(
+        getattr(found.get(f'{name}.mean_weight'), 'shape', None) == layer.mean_weight.shape
+        for name, layer in model.named_modules()
+        if isinstance(layer, SwitchNorm)
+    )

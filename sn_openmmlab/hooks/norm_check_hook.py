@@ -39,6 +39,9 @@ class NormCheckHook(Hook):
     It also applies ``sync_bn`` of the config to SN, which mmengine does for BatchNorm only.
     """
 
+    # Before EMAHook, which copies the model.
+    priority = 'VERY_HIGH'
+
     def before_run(self, runner: Runner) -> None:
         """Apply ``sync_bn`` and log the norm layers, and which norms were replaced."""
         if changes := norm_changes(unwrapped(runner.model)):

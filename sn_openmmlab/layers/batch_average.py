@@ -1,15 +1,91 @@
 """Average the running statistics over given batches: batch average, and weight averaging."""
 
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from sn_openmmlab.kernels.merge import merge_moments
+from sn_openmmlab.layers.arguments import check_choice
+from sn_openmmlab.layers.model_copy import bare_model, copy_model
 from sn_openmmlab.layers.switch_norm import SwitchNorm
+from sn_openmmlab.ops.batch import count_samples
+
+Batch = TypeVar('Batch')
+VARIANCES = ('mean', 'pooled')
+
+
+def batch_average(
+    model: nn.Module,
+    batches: Iterable[Batch],
+    run: Callable[[nn.Module, Batch], Any],
+    *,
+    variance: str = 'mean',
+    batch_norm: bool = False,
+) -> list[str]:
+    """Set the running statistics of the SN layers of `model` to their averages over batches.
+
+    This is the batch average of the paper (Sec. 2 "Inference", App. A), by which its networks were
+    evaluated. The batches run through a deep copy of `model` in training mode, without gradients.
+    Then `running_mean` and `running_var` of `model` are set; nothing else of it changes, and after
+    an exception nothing at all.
+
+    A layer that is called with n samples gives the mean μ and variance σ² of `'bn'` over that call,
+    which are what training normalizes with. Over all calls of the layer, the averages weighted by n
+    are
+
+        running_mean = avg(μ)
+        running_var  = avg(σ²)                              with variance='mean', the paper's
+        running_var  = avg(σ²) + avg((μ - running_mean)²)   with variance='pooled'
+
+    With batches of one size these are plain averages. The first variance is that of a typical batch
+    of training. The second is that of all samples as one batch, if the calls have equally many
+    positions; it is larger, the more so the smaller the batches. BatchNorm's variance of a batch is
+    that of its training, times m / (m - 1) with m values per channel. With `batch_norm=True` and
+    the mean variance this is what MMPretrain's `PreciseBNHook` computes of batches of one size.
+
+    In a distributed run every rank calls this function with as many batches. The averages are over
+    the batches of all ranks and equal on all of them. A rank whose batches fail leaves the others
+    waiting, as in training.
+
+    Limits:
+
+    - The copy takes the memory of a second model.
+    - All layers take the statistics of one pass. Those of the later ones belong to earlier layers
+      that normalize by the batch, not by the averages.
+    - Random layers such as dropout draw from the random state of torch, as in training.
+    - `num_batches_tracked` counts the batches of training, and stays.
+
+    Left alone are layers without running statistics or that do not use them, and layers that stay
+    in evaluation mode although the model trains: frozen stages, `norm_eval`. A layer that no batch
+    reached keeps its statistics, and a warning names it.
+
+    Args:
+        model: the model; wrappers of torch around it, such as DDP, are left out of the copy.
+        batches: the batches of this rank. None is taken if there is no layer to set.
+        run: calls its first argument, the copy, on its second, a batch, as in training.
+        variance: `'mean'` or `'pooled'`.
+        batch_norm: whether to set BatchNorm and SyncBatchNorm layers, too.
+
+    Returns:
+        The names of the layers whose statistics were set.
+
+    Raises:
+        ValueError: if `variance` is unknown.
+        UsageError: if `model` cannot be copied.
+
+    Example:
+        ```python
+        batch_average(model, loader, lambda model, batch: model(batch['image']))
+        ```
+    """
+    done, unseen = _average(model, batches, run, variance, batch_norm)
+    _warn_of_unseen(done, unseen)
+    return done
 
 
 def update_bn(
@@ -18,17 +94,12 @@ def update_bn(
     """Set the running statistics of `model` to their averages over the batches of `loader`.
 
     It replaces `torch.optim.swa_utils.update_bn`, which ignores SN. SN, SyncSN and BatchNorm layers
-    all get the mean of the means and variances of `'bn'` over the batches, each batch with the same
-    weight. This is the batch average of the paper (Sec. 2, App. A).
-
-    Layers that stay in evaluation mode although the model trains are frozen and keep their
-    statistics. A layer that no batch reached keeps them too, and a warning names it. Where `model`
-    has no running statistics, no batch is taken.
+    all get the means of the batch's means and variances, each batch weighted by its samples: see
+    `batch_average`, which this function calls and which tells more.
 
     Args:
         loader: yields the batches, each a tensor, or a list or tuple whose first item is one.
-        model: the model to update; it is called with each batch in training mode, without
-            gradients, and afterwards has the modes that it had.
+        model: the model to update. A copy of it is called with each batch.
         device: the device to move the batches to, or None.
 
     Example:
@@ -38,88 +109,125 @@ def update_bn(
         sn_openmmlab.update_bn(loader, averaged)
         ```
     """
-    if not any(_keeps_statistics(layer) for layer in model.modules()):
-        return
-    with torch.no_grad(), average_batches(model):
-        for batch in loader:
-            x = batch[0] if isinstance(batch, list | tuple) else batch
-            model(x if device is None else x.to(device))
+
+    def run(copied: nn.Module, batch: Any) -> None:
+        x = batch[0] if isinstance(batch, list | tuple) else batch
+        copied(x if device is None else x.to(device))
+
+    _warn_of_unseen(*_average(model, loader, run, 'mean', batch_norm=True))
 
 
-@contextmanager
-def average_batches(model: nn.Module) -> Iterator[None]:
-    """Average the statistics of the batches that run through `model` in this context.
+def uses_statistics(layer: nn.Module, batch_norm: bool) -> bool:
+    """Return whether a layer in evaluation normalizes with statistics that this file sets."""
+    if isinstance(layer, SwitchNorm):
+        return layer.running_mean is not None and 'bn' in layer.used_scopes
+    return batch_norm and isinstance(layer, _BatchNorm) and layer.running_mean is not None
 
-    Inside, the model is in training mode. Afterwards each SN, SyncSN and BatchNorm has the mean of
-    the means and variances of `'bn'` over its batches, each batch with the same weight. SN averages
-    the variance that training normalizes with. BatchNorm averages it times n / (n - 1), as in
-    training.
 
-    Layers that stay in evaluation mode although the model trains are frozen: they normalize with
-    their statistics and keep them. A layer that no batch reached keeps them too, and a warning
-    names it. The momentum and mode of every module are restored, and after an exception so are all
-    running statistics.
+def _average(
+    model: nn.Module,
+    batches: Iterable[Batch],
+    run: Callable[[nn.Module, Batch], Any],
+    variance: str,
+    batch_norm: bool,
+) -> tuple[list[str], list[str]]:
+    """Set the statistics; return the names of the layers that were set and not reached."""
+    check_choice('variance', variance, VARIANCES)
+    model = bare_model(model)
+    if not any(uses_statistics(layer, batch_norm) for layer in model.modules()):
+        return [], []
+    copied = copy_model(model)
+    copied.train()
+    averages = {
+        name: _CallAverage(layer)
+        for name, layer in copied.named_modules()
+        if layer.training and uses_statistics(layer, batch_norm)
+    }
+    if not averages:
+        return [], []
+    with torch.no_grad():
+        for batch in batches:
+            run(copied, batch)
+        rows = _merge_ranks([average.row for average in averages.values()])
+        reached = {name: row for name, row in zip(averages, rows, strict=True) if row[0] > 0}
+        for name, row in reached.items():
+            _set_statistics(model.get_submodule(name), row, variance)
+    return list(reached), [name for name in averages if name not in reached]
+
+
+class _CallAverage:
+    """The average over the calls of one layer in training mode.
+
+    Attributes:
+        row: (1 + 3C,), in float64: the number of samples, and per channel the averages of the means
+            and of the variances, and the variance of the means.
     """
-    with _training(model):
-        layers = {
-            name: layer
-            for name, layer in model.named_modules()
-            if _keeps_statistics(layer) and layer.training
-        }
-        before = {layer: _copy_statistics(layer) for layer in layers.values()}
-        momenta = {layer: layer.momentum for layer in before}
-        try:
-            for layer in before:
-                layer.reset_running_stats()
-                layer.momentum = None
-            yield
-        except BaseException:
-            _restore_statistics(before)
-            raise
-        finally:
-            for layer, momentum in momenta.items():
-                layer.momentum = momentum
-    unseen = {name: layer for name, layer in layers.items() if layer.num_batches_tracked == 0}
-    _restore_statistics({layer: before[layer] for layer in unseen.values()})
-    if unseen:
-        # The warning points to the line that called update_bn.
-        warnings.warn(_describe_unseen(list(unseen), len(layers)), stacklevel=4)
+
+    def __init__(self, layer: _BatchNorm | SwitchNorm) -> None:
+        self._kept = [table.clone() for table in _statistics(layer)]
+        self.row = layer.running_mean.new_zeros(1 + 3 * len(self._kept[0]), dtype=torch.float64)
+        # The running statistics are those of the last call alone.
+        layer.momentum = 1.0
+        layer.register_forward_pre_hook(self._before)
+        layer.register_forward_hook(self._after)
+
+    def _before(self, layer: _BatchNorm | SwitchNorm, _: Any) -> None:
+        # What is not finite would stay so: 0 · inf is NaN.
+        if layer.training:
+            layer.reset_running_stats()
+
+    def _after(self, layer: _BatchNorm | SwitchNorm, _: Any, y: Tensor) -> None:
+        if not layer.training:
+            return
+        mean, var = (table.double() for table in _statistics(layer))
+        if samples := count_samples(y):
+            call = torch.cat([mean.new_full((1,), samples), mean, var, torch.zeros_like(mean)])
+            self.row = _merge(torch.stack([self.row, call]))
+        # A model may put its layers in evaluation mode for a part of its training step.
+        for table, kept in zip(_statistics(layer), self._kept, strict=True):
+            table.copy_(kept)
 
 
-@contextmanager
-def _training(model: nn.Module) -> Iterator[None]:
-    """Put `model` in training mode, and restore the mode of every module afterwards."""
-    modes = {module: module.training for module in model.modules()}
-    try:
-        model.train()
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
+def _statistics(layer: _BatchNorm | SwitchNorm) -> tuple[Tensor, Tensor]:
+    return layer.running_mean, layer.running_var
 
 
-def _keeps_statistics(layer: nn.Module) -> bool:
-    return isinstance(layer, _BatchNorm | SwitchNorm) and layer.running_mean is not None
+def _set_statistics(layer: nn.Module, row: Tensor, variance: str) -> None:
+    mean, var, spread = row[1:].chunk(3)
+    layer.running_mean.copy_(mean)
+    layer.running_var.copy_(var if variance == 'mean' else var + spread)
 
 
-def _statistics(layer: _BatchNorm | SwitchNorm) -> tuple[Tensor, Tensor, Tensor]:
-    return layer.running_mean, layer.running_var, layer.num_batches_tracked
+def _merge(rows: Tensor) -> Tensor:
+    """Return the row of the calls of all `rows`, (parts, 1 + 3C)."""
+    samples = rows[:, :1]
+    total = samples.sum(0)
+    shares = samples / total.clamp(min=1)
+    means, variances, spreads = rows[:, 1:].chunk(3, dim=1)
+    mean, spread = merge_moments(means, spreads, shares)
+    return torch.cat([total, mean, (shares * variances).sum(0), spread])
 
 
-def _copy_statistics(layer: _BatchNorm | SwitchNorm) -> list[Tensor]:
-    return [table.clone() for table in _statistics(layer)]
+def _merge_ranks(rows: Sequence[Tensor]) -> list[Tensor]:
+    """Return the rows of all ranks together, by one all-reduce; those given where there is one."""
+    if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
+        return list(rows)
+    own = torch.cat([row.to(rows[0].device) for row in rows])
+    table = own.new_zeros(dist.get_world_size(), len(own))
+    table[dist.get_rank()] = own
+    dist.all_reduce(table)
+    return [_merge(part) for part in table.split([len(row) for row in rows], dim=1)]
 
 
-@torch.no_grad()
-def _restore_statistics(copies: dict[nn.Module, list[Tensor]]) -> None:
-    for layer, tables in copies.items():
-        for table, copy in zip(_statistics(layer), tables, strict=True):
-            table.copy_(copy)
-
-
-def _describe_unseen(unseen: list[str], number: int) -> str:
-    if len(unseen) == number:
-        which = f'any of the {number} layers with running statistics'
+def _warn_of_unseen(done: Sequence[str], unseen: Sequence[str]) -> None:
+    if not unseen:
+        return
+    if done:
+        shown = ', '.join(name or 'the model' for name in unseen[:3])
+        which = shown if len(unseen) <= 3 else f'{shown} and {len(unseen) - 3} more layers'
     else:
-        which = ', '.join(name or 'the model' for name in unseen)
-    return f'No batch reached {which}: there the running statistics stay as they were.'
+        which = f'any of the {len(unseen)} layers with running statistics'
+    # The warning points to the line that called the public function.
+    warnings.warn(
+        f'No batch reached {which}: there the running statistics stay as they were.', stacklevel=3
+    )

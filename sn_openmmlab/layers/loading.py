@@ -72,7 +72,8 @@ def _check_shape(layer: nn.Module, scopes: tuple[str, ...], name: str, control: 
     if trained != built:
         raise WeightsError(
             f'{fault} was trained with num_ratio_groups={trained}, but is built with {built}: set '
-            f'num_ratio_groups={trained} in its norm_cfg.'
+            f'num_ratio_groups={trained} in its norm_cfg. How more groups start from one is in '
+            'docs/guides/variants.md.'
         )
 
 

@@ -1,6 +1,7 @@
 """The check of each ``norm_cfg`` of a model, before the model is built."""
 
 import inspect
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -56,10 +57,11 @@ def _check_options(place: str, norm_cfg: Mapping[str, Any], layer: type) -> None
         raise UsageError(f'{place} has {", ".join(unknown)}, but SN takes only {known}.')
     if not isinstance(frozen, bool):
         raise UsageError(f'{place}.requires_grad must be True or False, not {frozen!r}.')
-    groups = options.get('num_groups', 32)
+    groups = [options.get('num_groups', 32), options.get('num_ratio_groups', 1)]
+    fits = all(isinstance(number, int) and number > 0 for number in groups)
     try:
         # The number of channels is not known yet; this one always fits the groups.
-        layer(groups if isinstance(groups, int) and groups > 0 else 1, **options)
+        layer(math.lcm(*groups) if fits else 1, **options)
     except (TypeError, ValueError) as error:
         raise UsageError(f'{place} does not fit SN: {error}') from error
 

@@ -82,7 +82,7 @@ def _place(
     shape: tuple[int, int],
 ) -> np.ndarray | None:
     for _ in range(_TRIES):
-        glyph = _random_glyph(rng, digit)
+        glyph = random_glyph(rng, digit)
         top = rng.integers(shape[0] - glyph.shape[0] + 1)
         left = rng.integers(shape[1] - glyph.shape[1] + 1)
         alpha = np.zeros(shape, np.float32)
@@ -92,9 +92,14 @@ def _place(
     return None
 
 
-def _random_glyph(rng: np.random.Generator, digit: np.ndarray) -> np.ndarray:
-    """Enlarge and rotate an (8, 8) digit; return alpha from 0 to 1, cropped to the ink."""
-    tall = np.exp(rng.uniform(np.log(MIN_TALL), np.log(MAX_TALL)))
+def random_glyph(
+    rng: np.random.Generator, digit: np.ndarray, lowest: int = MIN_TALL, tallest: int = MAX_TALL
+) -> np.ndarray:
+    """Enlarge and rotate an (8, 8) digit; return alpha from 0 to 1, cropped to the ink.
+
+    Before it is rotated and cropped, it is between `lowest` and `tallest` pixels tall.
+    """
+    tall = np.exp(rng.uniform(np.log(lowest), np.log(tallest)))
     angle = rng.uniform(-MAX_ANGLE, MAX_ANGLE)
     side = int(np.ceil(1.5 * tall))
     padded = np.pad(digit, 2)
@@ -138,15 +143,16 @@ def _visible(full_masks: list[np.ndarray]) -> list[np.ndarray]:
 def _paint(rng: np.random.Generator, canvas: np.ndarray, alpha: np.ndarray) -> None:
     x, y, width, height = tight_box(alpha > 0)
     region = canvas[y : y + height, x : x + width]
-    ink = _random_ink(rng, float(region.mean(axis=(0, 1)) @ _LUMA))
+    ink = random_ink(rng, region)
     opacity = rng.uniform(0.85, 1.0)
     blend = opacity * alpha[y : y + height, x : x + width, None]
     region *= 1 - blend
     region += blend * ink
 
 
-def _random_ink(rng: np.random.Generator, luma: float) -> np.ndarray:
-    """Return an RGB colour clearly lighter or darker than the background's brightness ``luma``."""
+def random_ink(rng: np.random.Generator, region: np.ndarray) -> np.ndarray:
+    """Return an RGB colour clearly lighter or darker than a (height, width, 3) background."""
+    luma = float(region.mean(axis=(0, 1)) @ _LUMA)
     step = rng.uniform(80, 150)
     lighter = rng.random() < np.interp(luma, [90, 165], [1, 0])
     chroma = rng.normal(0, 40, size=3)

@@ -47,18 +47,19 @@ def draw_ap(groups: Mapping[str, Sequence[Record]], title: str, file: Path) -> N
         title: of the figure.
         file: the picture to write.
     """
-    figure, axes = _one_plot()
-    for label, records in groups.items():
-        aps = 100 * np.array([record.metrics[AP] for record in records])
-        mean, std = aps.mean(0), aps.std(0, ddof=1)
-        epochs = np.arange(1, len(mean) + 1)
-        axes.plot(epochs, mean, marker='o', label=label)
-        axes.fill_between(epochs, mean - std, mean + std, alpha=0.2)
-    axes.set(title=title, xlabel='epoch', ylabel='validation box AP (%)', ylim=(0, None))
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(file, dpi=_DPI)
+    aps = {
+        label: [[100 * ap for ap in record.metrics[AP]] for record in records]
+        for label, records in groups.items()
+    }
+    _draw_curves(aps, title, 'validation box AP (%)', file, bottom=0)
+
+
+def draw_accuracy(groups: Mapping[str, Sequence[Record]], title: str, file: Path) -> None:
+    """Draw top-1 accuracy over epochs in the same way, from its lowest value."""
+    accuracies = {
+        label: [record.metrics[ACCURACY] for record in records] for label, records in groups.items()
+    }
+    _draw_curves(accuracies, title, 'top-1 accuracy (%)', file)
 
 
 def draw_final_ap(groups: Mapping[str, Sequence[Record]], file: Path) -> None:
@@ -112,6 +113,26 @@ def _one_plot(height: float = 4) -> tuple[Figure, Axes]:
     axes = figure.subplots()
     axes.set_prop_cycle(LINE_STYLES)
     return figure, axes
+
+
+def _draw_curves(
+    groups: Mapping[str, Sequence[Sequence[float]]],
+    title: str,
+    label: str,
+    file: Path,
+    bottom: float | None = None,
+) -> None:
+    figure, axes = _one_plot()
+    for name, curves in groups.items():
+        mean, std = np.mean(curves, 0), np.std(curves, 0, ddof=1)
+        epochs = np.arange(1, len(mean) + 1)
+        axes.plot(epochs, mean, marker='o', label=name)
+        axes.fill_between(epochs, mean - std, mean + std, alpha=0.2)
+    axes.set(title=title, xlabel='epoch', ylabel=label, ylim=(bottom, None))
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(file, dpi=_DPI)
 
 
 def _draw_points(values: Mapping[str, Sequence[float]], label: str, file: Path) -> None:

@@ -409,3 +409,29 @@ def test_settings_that_layers_recorded_have_to_be_the_layers(
     ):
         with pytest.raises(UsageError, match=f'cannot start Net: .*{words}'):
             start(Net(SwitchNorm, **settings), file, prefix=prefix)
+
+
+def test_ratios_are_repeated_for_groups_of_channels(
+    save: Callable, log: pytest.LogCaptureFixture
+) -> None:
+    source = Net(SwitchNorm)
+    file = save(source)
+    net = start(Net(SwitchNorm, num_ratio_groups=2), file)
+    for name, value in source.state_dict().items():
+        repeated = name.endswith(('mean_weight', 'var_weight'))
+        assert net.state_dict()[name].equal(torch.stack([value] * 2) if repeated else value)
+    assert 'are repeated for the groups of channels' in log.text
+    assert 'child.sn, sn1.' in log.text
+
+
+def test_batch_norm_starts_each_group_of_channels_at_its_ratio(save: Callable) -> None:
+    net = start(Net(SwitchNorm, num_ratio_groups=2), save(Net(nn.BatchNorm2d)), batch_ratio=0.5)
+    for ratios in net.sn1.importance_ratios():
+        assert ratios.flatten().tolist() == pytest.approx([0.25, 0.25, 0.5] * 2)
+
+
+def test_groups_that_do_not_divide_those_of_the_layer_are_refused(save: Callable) -> None:
+    file = save(Net(SwitchNorm, num_ratio_groups=4))
+    words = 'cannot start Net: the SN layer child.sn was trained with num_ratio_groups=4, which '
+    with pytest.raises(UsageError, match=words):
+        start(Net(SwitchNorm, num_ratio_groups=2), file)

@@ -28,6 +28,7 @@ NETWORKS = [
     'resnet50_gn_8xb32_in1k',
     'resnet50_sn_8xb32_in1k',
     'resnet50_sn_8xb1_in1k',
+    'resnet50_sn-g2_8xb32_in1k',
     'resnet101_sn_8xb32_in1k',
 ]
 LAYERS = {'bn': nn.BatchNorm2d, 'gn': nn.GroupNorm, 'sn': SwitchNorm}
@@ -40,7 +41,9 @@ class Shipped:
     """A shipped config with its model, initialized as for a training."""
 
     def __init__(self, name: str) -> None:
-        self.norm, setting = name.split('_')[1:3]
+        norm, setting = name.split('_')[1:3]
+        self.norm, _, groups = norm.partition('-g')
+        self.ratio_groups = int(groups or 1)
         self.one_image = setting == '8xb1'
         self.config = Config.fromfile(FOLDER / f'{name}.py')
         init_default_scope('mmpretrain')
@@ -80,6 +83,9 @@ def test_norms_are_of_the_type_and_number_that_the_name_says(shipped: Shipped) -
         if isinstance(layer, SwitchNorm):
             assert layer.scopes == (('in', 'ln') if shipped.one_image else ('in', 'ln', 'bn'))
             assert (layer.correction, layer.momentum) == (1, 0.1)
+            assert layer.num_ratio_groups == shipped.ratio_groups
+            # Ratios for each group of channels, where there are several.
+            assert (layer.mean_weight.dim() == 2) == (shipped.ratio_groups > 1)
 
 
 def test_parameters_start_as_the_paper_says(shipped: Shipped) -> None:

@@ -114,3 +114,35 @@ def test_scopes_without_bn_are_refused(config: Config) -> None:
     config.model.norm_cfg = dict(type='SN', scopes=('in', 'ln'))
     with pytest.raises(UsageError, match="take over the running statistics of bn1: add 'bn'"):
         run(config)
+
+
+@pytest.fixture
+def trained(config: Config) -> Path:
+    """Return a checkpoint of the model with SN and one mix per layer, that `config` goes on from.
+
+    The config then asks for two groups of ratios.
+    """
+    model = run(config).model
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            if name.endswith(('mean_weight', 'var_weight')):
+                value.normal_()
+    file = Path(config.load_from).with_name('sn.pth')
+    torch.save(dict(state_dict=model.state_dict(), meta={}), file)
+    config.load_from = str(file)
+    config.model.norm_cfg = dict(type='SN', num_ratio_groups=2)
+    return file
+
+
+def test_one_mix_starts_groups_of_ratios(trained: Path, config: Config) -> None:
+    check_start(MODELS.build(config.model), config)
+    model, old = run(config).model, torch.load(trained)['state_dict']
+    for name, value in model.named_parameters():
+        repeated = name.endswith(('mean_weight', 'var_weight'))
+        assert value.equal(torch.stack([old[name]] * 2) if repeated else old[name]), name
+
+
+def test_a_training_with_one_mix_is_not_resumed_with_groups(trained: Path, config: Config) -> None:
+    config.resume = True
+    with pytest.raises(UsageError, match='trained with num_ratio_groups=1, but is built with 2'):
+        check_start(MODELS.build(config.model), config)

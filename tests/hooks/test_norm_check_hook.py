@@ -14,6 +14,7 @@ from torch import nn
 from sn_openmmlab import SwitchNorm, SyncSwitchNorm
 from sn_openmmlab.analysis.norm_changes import NormChange
 from sn_openmmlab.hooks import norm_check_hook
+from tests.small_run import register, small_config
 
 IMPORT = dict(custom_imports=dict(imports=['sn_openmmlab']))
 
@@ -104,6 +105,19 @@ def test_sync_bn_reaches_sn(
     assert type(model.a) is SyncSwitchNorm
     assert model.a.process_group is None
     assert model.b.process_group is group
+
+
+def test_sync_bn_reaches_the_averaged_weights_of_ema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(monkeypatch)
+    hooks = [dict(type='EMAHook'), dict(type='NormCheckHook')]
+    runner = Runner.from_cfg(small_config(tmp_path, custom_hooks=hooks, sync_bn='torch'))
+    monkeypatch.setattr(norm_check_hook, 'is_distributed', lambda: True)
+    runner.call_hook('before_run')
+    (ema,) = (hook.ema_model for hook in runner.hooks if hasattr(hook, 'ema_model'))
+    for model in (runner.model, ema.module):
+        assert type(model.sn) is SyncSwitchNorm
 
 
 def test_another_norm_that_was_asked_for_is_no_warning(logged: Callable) -> None:

@@ -27,4 +27,11 @@ if TYPE_CHECKING:
     sn_openmmlab.convert_sync_switch_norm(network)
     sn_openmmlab.revert_sync_switch_norm(network)
     sn_openmmlab.update_bn([torch.randn(2, 3, 4, 4)], network)
+    names = sn_openmmlab.batch_average(network, [torch.randn(2, 3, 4, 4)], lambda m, x: m(x))
+    assert_type(names, list[str])
     sn_openmmlab.update_bn(network)  # type: ignore[call-arg]
+    sn_openmmlab.inflate_module(network, frames=3)
+    sn_openmmlab.inflate_weights(network.state_dict(), network)
+    sn_openmmlab.inflate_module(network, 3, 1)  # type: ignore[call-arg]
+    sn_openmmlab.split_ratios(network, 2)
+    sn_openmmlab.split_ratio_weights(network.state_dict(), network)

@@ -23,6 +23,7 @@ TOOLS = [
     '_sleeping_threads.py',
     'convert_checkpoint.py',
     'predict.py',
+    'batch_average.py',
     'report.py',
     'sparsify.py',
     'test.py',

@@ -16,6 +16,7 @@ from sn_openmmlab.runs.build_errors import building
         (dict(type='Conv2d', in_channels=2, out_channels=2, kernel=1), "argument 'kernel'"),
         (dict(type='SN', num_features=64, scope=1), "argument 'scope'"),
         (dict(type='SN', num_features=64, scopes=('gn',), num_groups=48), 'set num_groups to a'),
+        (dict(type='SN', num_features=64, num_ratio_groups=48), 'set num_ratio_groups to a'),
     ],
 )
 def test_mistake_of_the_config_is_one_sentence(model: dict, said: str) -> None:

@@ -138,6 +138,7 @@ def test_dumped_config_is_trained_by_the_toolbox_and_needs_no_option(
         (['--norm', 'SN', '--norm-in', 'neck'], 'EncoderDecoder has no norm layers in neck'),
         (['--norm', 'dict(type="GN", num_groups=24)'], 'GN cannot take the place of '),
         (['--norm', 'dict(type="GN", num_groups=0)'], 'GN cannot take the place of '),
+        (['--norm', 'dict(type="SN", num_ratio_groups=24)'], 'do not split into 24 equal groups'),
     ],
 )
 def test_mistake_is_one_sentence(

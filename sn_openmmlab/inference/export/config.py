@@ -38,13 +38,16 @@ def config_text(config: Config, layers: Sequence[ExportedLayer]) -> str:
     if any(layer.stays for layer in layers):
         imports.append('sn_openmmlab')
     config.custom_imports = dict(imports=[*imports, MODULE], allow_failed_imports=False)
-    config.custom_hooks = [
-        hook for hook in config.get('custom_hooks') or [] if hook.get('type') not in _OURS
-    ]
+    hooks = config.get('custom_hooks') or []
+    config.custom_hooks = [hook for hook in hooks if _name(hook.get('type')) not in _OURS]
     config.load_from, config.resume = None, False
     config.model = _model(config, layers)
     config.pop('data_preprocessor', None)
     return _HEAD + config.pretty_text
+
+
+def _name(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
 def _model(config: Config, layers: Sequence[ExportedLayer]) -> ConfigDict:

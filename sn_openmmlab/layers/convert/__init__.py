@@ -1,1 +1,1 @@
-"""Conversions: BatchNorm into SN, its calibration, and SN into SyncSN and back."""
+"""Conversions: BatchNorm into SN, its calibration, SN into SyncSN and back, images into video."""

@@ -9,7 +9,9 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from sn_openmmlab.layers.convert.bn_kinds import reason_to_stay, sn_class
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
+from sn_openmmlab.layers.convert.ratio_groups import split_ratios
 from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm, revert_sync_switch_norm
+from sn_openmmlab.layers.convert.turn_into import turn_into
 from sn_openmmlab.layers.norm_act import SwitchNormAct, SyncSwitchNormAct
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
@@ -49,8 +51,8 @@ def replace_by_switch_norm(layer: nn.Module, options: Mapping[str, Any], synced:
 
     Args:
         layer: a layer for which `reason_to_keep` gives None.
-        options: of `SwitchNorm`: `scopes`, `num_groups`, `correction`, `eps`, `momentum`,
-            `norm_eval`.
+        options: of `SwitchNorm`: `scopes`, `num_groups`, `num_ratio_groups`, `correction`, `eps`,
+            `momentum`, `norm_eval`.
         synced: whether it becomes SyncSN.
 
     Raises:
@@ -89,6 +91,7 @@ def _convert(layer: nn.Module, options: Mapping[str, Any]) -> None:
         old = getattr(layer, name)
         new = torch.ones(len(scopes), dtype=old.dtype, device=old.device)
         setattr(layer, name, nn.Parameter(new, requires_grad=old.requires_grad))
+    split_ratios(layer, options.get('num_ratio_groups', 1))
     if 'bn' not in scopes:
         layer.track_running_stats = False
         for name in ('running_mean', 'running_var', 'num_batches_tracked'):
@@ -99,7 +102,7 @@ def _convert(layer: nn.Module, options: Mapping[str, Any]) -> None:
 
 
 def _become(layer: nn.Module, new: nn.Module) -> None:
-    """Make `layer` equal to `new`, as the same object, so that references to it stay valid."""
+    """Turn `layer` into `new`, with the tensors that both have."""
     old = {**layer._parameters, **layer._buffers}
     tensors = [tensor for tensor in old.values() if tensor is not None]
     if tensors:
@@ -111,6 +114,4 @@ def _become(layer: nn.Module, new: nn.Module) -> None:
                 tensor.copy_(old[name])
     trained = all(old[name].requires_grad for name in _SHARED if old.get(name) is not None)
     new.requires_grad_(trained)
-    hooks = {name: value for name, value in vars(layer).items() if name.endswith('_hooks')}
-    layer.__class__ = type(new)
-    layer.__dict__ = {**vars(new), **hooks}
+    turn_into(layer, new)

@@ -68,6 +68,13 @@ def test_a_layer_stays_the_same_object_wherever_it_is_used() -> None:
     torch.testing.assert_close(shared(x), new(x) * weight[:, None, None])
 
 
+@pytest.mark.parametrize('layer', [nn.BatchNorm2d(4), nn.GroupNorm(2, 4)])
+def test_groups_of_channels_may_have_ratios_of_their_own(layer: nn.Module) -> None:
+    replace_by_switch_norm(layer, dict(num_ratio_groups=2), synced=False)
+    assert repr(layer) == repr(SwitchNorm(4, num_ratio_groups=2))
+    assert layer.mean_weight.equal(torch.ones(2, 3))
+
+
 @pytest.mark.parametrize('synced', [False, True])
 @pytest.mark.parametrize(
     'layer', [nn.BatchNorm2d(4), nn.SyncBatchNorm(4), nn.GroupNorm(2, 4), SwitchNorm(4)]
