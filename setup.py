@@ -17,6 +17,7 @@ TOOLS = (
     'predict.py',
     'batch_average.py',
     'convert_checkpoint.py',
+    'sparsify.py',
     '_sleeping_threads.py',
 )
 

@@ -1,7 +1,7 @@
 """Switchable Normalization for OpenMMLab.
 
 The tensor functions and the layers need only torch. Where mmengine is installed, by either of its
-distributions, importing this package registers `SN`, `SyncSN`, `WithNorm`, `NormCheckHook` and the
+distributions, importing this package registers `SN`, `SyncSN`, `WithNorm`, the hooks and the
 weight initializer `SNPretrained` in its root registry, and so in every toolbox.
 """
 

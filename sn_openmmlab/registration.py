@@ -11,6 +11,7 @@ from sn_openmmlab.flop_counts import register_flop_counts
 from sn_openmmlab.hooks.batch_average_hook import BatchAverageHook
 from sn_openmmlab.hooks.batch_norm_weights_hook import BatchNormWeightsHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
+from sn_openmmlab.hooks.sparsify_hook import SparsifyHook
 from sn_openmmlab.layers.names import LAYERS
 from sn_openmmlab.with_norm import build_with_norm
 
@@ -18,9 +19,8 @@ _REGISTERED = {
     MODELS: {**LAYERS, 'WithNorm': build_with_norm},
     WEIGHT_INITIALIZERS: {'SNPretrained': SNPretrained},
     HOOKS: {
-        'NormCheckHook': NormCheckHook,
-        'BatchNormWeightsHook': BatchNormWeightsHook,
-        'BatchAverageHook': BatchAverageHook,
+        hook.__name__: hook
+        for hook in (NormCheckHook, BatchNormWeightsHook, BatchAverageHook, SparsifyHook)
     },
 }
 

@@ -14,6 +14,7 @@ import sn_openmmlab
 from sn_openmmlab import registration
 from sn_openmmlab.checkpoints.pretrained import SNPretrained
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
+from sn_openmmlab.hooks.sparsify_hook import SparsifyHook
 from sn_openmmlab.layers.batch_average import batch_average, update_bn
 from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
@@ -54,9 +55,10 @@ def test_the_weight_initializer_is_found_by_its_name(scope):
 
 
 @pytest.mark.parametrize('scope', SCOPES)
-def test_the_hook_is_found_by_its_name(scope):
+def test_the_hooks_are_found_by_their_names(scope):
     with DefaultScope.overwrite_default_scope(scope):
         assert type(HOOKS.build({'type': 'NormCheckHook'})) is NormCheckHook
+        assert type(HOOKS.build({'type': 'SparsifyHook', 'begin': 1})) is SparsifyHook
 
 
 @pytest.mark.parametrize('alias', LAYERS)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from sn_openmmlab.checkpoints.plans.norm_shapes import Shape
+from sn_openmmlab.layers.sparse import choices_restored
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 _COUNTER = 'num_batches_tracked'
@@ -72,7 +73,8 @@ def try_loading(module: nn.Module, state: Mapping[str, Tensor]) -> TrialLoad:
         f'module.{name}': tensor.detach().clone()
         for name, tensor in chain(module.named_parameters(), module.named_buffers())
     }
-    with warnings.catch_warnings():
+    # Loading a choice would make the layers themselves sparse.
+    with choices_restored(module), warnings.catch_warnings():
         # The caller reports what the layers warn about.
         warnings.simplefilter('ignore')
         return functional_call(_Trial(module), copies, (state,))

@@ -13,6 +13,7 @@ from sn_openmmlab.analysis.norm_changes import changes_table, norm_changes
 from sn_openmmlab.analysis.norms import describe_norms, norm_layers
 from sn_openmmlab.checkpoints.trial_loading import unwrapped
 from sn_openmmlab.config_tree import imported_modules, walk
+from sn_openmmlab.hooks.averages import share_choices
 from sn_openmmlab.hooks.norm_warnings import warn_of_accumulation, warn_of_norm_eval
 from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm
 from sn_openmmlab.layers.names import LAYERS
@@ -49,7 +50,11 @@ class NormCheckHook(Hook):
         log_norms(runner.model, runner.cfg)
 
     def before_train(self, runner: Runner) -> None:
-        """Warn about ``norm_eval`` and about accumulated gradients."""
+        """Warn about ``norm_eval`` and accumulated gradients; keep averages as sparse as the model.
+
+        A model that starts from sparse weights needs the latter without a `SparsifyHook` too.
+        """
+        share_choices(runner)
         # Only training mode shows what is frozen or held in evaluation mode.
         runner.model.train()
         warn_of_norm_eval(runner.model)

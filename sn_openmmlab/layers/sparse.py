@@ -1,7 +1,11 @@
 """Sparse SN: every layer chooses one scope for its means and one for its variances."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from torch import nn
 
+from sn_openmmlab.layers.choice import CHOICES
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 
@@ -33,7 +37,7 @@ def sparsify(module: nn.Module) -> nn.Module:
         ...  # fine-tune
         ```
     """
-    layers = {name: x for name, x in module.named_modules() if isinstance(x, SwitchNorm)}
+    layers = _layers(module)
     if not layers:
         raise ValueError(f'{type(module).__name__} has no SN layer to make sparse.')
     for name, layer in layers.items():
@@ -47,3 +51,38 @@ def sparsify(module: nn.Module) -> nn.Module:
         if not layer.is_sparse:
             layer.choose(layer.mean_weight.argmax(-1), layer.var_weight.argmax(-1))
     return module
+
+
+def copy_choices(source: nn.Module, target: nn.Module) -> None:
+    """Give the SN layers of `target` the choices of the sparse layers of `source`, by name.
+
+    Layers of `target` whose namesake is dense stay as they are.
+
+    Args:
+        source: a module.
+        target: a module with the same SN layers, such as the average of its weights.
+
+    Raises:
+        ValueError: if a layer of `target` has other scopes or another number of groups of ratios.
+    """
+    copies = _layers(target)
+    for name, layer in _layers(source).items():
+        if layer.is_sparse:
+            copies[name].choose(layer.mean_choice, layer.var_choice)
+
+
+@contextmanager
+def choices_restored(module: nn.Module) -> Iterator[None]:
+    """Make the SN layers of `module` as sparse or dense again as they were on entry."""
+    layers = _layers(module).values()
+    before = [(layer._chosen, *(layer._buffers.get(name) for name in CHOICES)) for layer in layers]
+    try:
+        yield
+    finally:
+        for layer, (chosen, *choices) in zip(layers, before, strict=True):
+            layer._chosen = chosen
+            layer._buffers.update(zip(CHOICES, choices, strict=True))
+
+
+def _layers(module: nn.Module) -> dict[str, SwitchNorm]:
+    return {name: x for name, x in module.named_modules() if isinstance(x, SwitchNorm)}

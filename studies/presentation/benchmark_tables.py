@@ -119,6 +119,26 @@ def busy_table(data: Record) -> str:
     return table(titles, ['ms per step'], lambda place: (titles[place],), columns)
 
 
+def sparse_table(data: Record) -> str:
+    """Return CPU milliseconds, their ratio to BN (median, least, most) and peak MB of inference."""
+
+    def ratio(rows: Sequence[tuple[str, str, Record]]) -> str:
+        found = rows[0][2]['ratios']
+        return f'{median(found):.2f} ({min(found):.2f} to {max(found):.2f})'
+
+    rows = [
+        (kind, name, record)
+        for kind, records in data['models'].items()
+        for name, record in records.items()
+    ]
+    columns: dict[str, Callable[[Sequence[tuple[str, str, Record]]], str]] = {
+        'CPU ms': lambda rows: f'{rows[0][2]["milliseconds"]:.0f}',
+        'time / BN': ratio,
+        'peak MB': lambda rows: f'{rows[0][2]["bytes"] * 1e-6:.1f}',
+    }
+    return table(rows, ['model', 'norm'], lambda row: row[:2], columns)
+
+
 def all_tables(data: Record) -> str:
     """Return every table of a data file, with headings."""
     timed = [record for record in data['records'] if 'milliseconds' in record]

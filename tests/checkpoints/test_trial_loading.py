@@ -5,6 +5,7 @@ from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from sn_openmmlab.checkpoints.trial_loading import left_by_own_code, try_loading
+from sn_openmmlab.layers.sparse import sparsify
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 
@@ -62,3 +63,14 @@ def test_own_code_is_tried_on_a_copy() -> None:
     torch.manual_seed(0)
     assert drawn == torch.rand(1)
     assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
+
+
+def test_sparse_weights_fill_a_dense_layer_and_leave_it_dense() -> None:
+    sparse, dense = sparsify(SwitchNorm(4)), SwitchNorm(4)
+    trial = try_loading(dense, sparse.state_dict())
+    assert trial.layers[0].filled and not trial.unexpected and not trial.layers[0].missing
+    assert not dense.is_sparse and 'mean_choice' not in dense.state_dict()
+    chosen = sparsify(SwitchNorm(4, scopes=('in', 'bn')))
+    chosen.choose(torch.tensor(1), torch.tensor(0))
+    try_loading(chosen, sparsify(SwitchNorm(4, scopes=('in', 'bn'))).state_dict())
+    assert (chosen.mean_choice.item(), chosen.used_scopes) == (1, ('in', 'bn'))

@@ -9,7 +9,7 @@ from torch import nn
 
 from sn_openmmlab import SwitchNorm, SyncSwitchNorm
 from sn_openmmlab.errors import WeightsError
-from sn_openmmlab.layers.sparse import sparsify
+from sn_openmmlab.layers.sparse import copy_choices, sparsify
 from sn_openmmlab.ops.backends import use_backend
 from tests import reference
 
@@ -222,3 +222,27 @@ def test_what_cannot_become_sparse_is_refused_as_a_whole():
     with pytest.raises(ValueError, match=r'of 1 are not finite'):
         sparsify(model)
     assert not model[0].is_sparse
+
+
+def test_choices_are_copied_to_layers_of_the_same_name(make):
+    source = nn.ModuleDict({'a': make('in', 'bn'), 'b': SwitchNorm(4, num_groups=2)})
+    target = nn.ModuleDict({name: SwitchNorm(4, scopes=SCOPES, num_groups=2) for name in 'ab'})
+
+    copy_choices(source, target)
+
+    assert target['a'].used_scopes == ('in', 'bn') and not target['b'].is_sparse
+    assert target['a'].mean_choice.data_ptr() != source['a'].mean_choice.data_ptr()
+
+
+def test_ratios_stay_exact_under_autocast_and_in_half_precision(make, x):
+    layer = make('ln', 'bn').float()
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1, weight_decay=0.5)
+    for _ in range(5):
+        optimizer.zero_grad()
+        with torch.autocast('cpu', torch.bfloat16):
+            layer(x.float()).square().mean().backward()
+        optimizer.step()
+
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        mean, var = layer.to(dtype).importance_ratios()
+        assert (mean.tolist(), var.tolist()) == ([0, 0, 1, 0], [0, 0, 0, 1])

@@ -25,6 +25,7 @@ TOOLS = [
     'predict.py',
     'batch_average.py',
     'report.py',
+    'sparsify.py',
     'test.py',
     'train.py',
 ]
