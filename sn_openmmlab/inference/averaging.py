@@ -1,5 +1,6 @@
 """The batch average of a model with the training data of a runner."""
 
+import copy
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -73,7 +74,7 @@ def average_over_training(
         done.images += count_images(batch)
         _compute_losses(copied, batch)
 
-    with own_random_state(_SEED + get_rank()), _training_info(runner.message_hub):
+    with own_random_state(_SEED + get_rank()), _own_records(runner.message_hub):
         batches = _shown(training_batches(runner, num_batches, _SEED), num_batches)
         done.layers = batch_average(
             unwrapped(model), batches, run, variance=variance, batch_norm=batch_norm
@@ -93,15 +94,20 @@ def _compute_losses(model: nn.Module, batch: Any) -> None:
 
 
 @contextmanager
-def _training_info(hub: MessageHub) -> Iterator[None]:
-    """Tell models how far the training is, which some look up, where there is no training."""
-    added = [name for name in ('iter', 'epoch') if name not in hub.runtime_info]
-    hub.update_info_dict(dict.fromkeys(added, 0))
+def _own_records(hub: MessageHub) -> Iterator[None]:
+    """Let models write to the message hub, and take back what they wrote.
+
+    Some look up how far the training is, which is at 0 where there is none.
+    """
+    scalars, info = dict(hub.log_scalars), dict(hub.runtime_info)
+    hub.log_scalars.update(copy.deepcopy(scalars))
+    hub.runtime_info.update({'iter': 0, 'epoch': 0, **info})
     try:
         yield
     finally:
-        for name in added:
-            hub.pop_info(name)
+        for records, before in ((hub.log_scalars, scalars), (hub.runtime_info, info)):
+            records.clear()
+            records.update(before)
 
 
 def _shown(batches: Iterable[Any], number: int) -> Iterable[Any]:

@@ -59,7 +59,8 @@ def used_controls(
         used: the indices of the scopes that one of the choices names.
     """
     if len(used) == 1:
-        # The ratio of a single scope is 1 for any λ.
-        return [control[..., used[0] : used[0] + 1] for control in controls]
+        # The ratio of a single scope is 1, but for a λ that is not finite.
+        own = [control[..., used[0] : used[0] + 1] for control in controls]
+        return [one.masked_fill(torch.ones_like(one, dtype=torch.bool), 0.0) for one in own]
     fixed = map(chosen_control, controls, choices)
     return [torch.stack([control[..., k] for k in used], -1) for control in fixed]

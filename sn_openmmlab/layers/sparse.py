@@ -41,7 +41,8 @@ def sparsify(module: nn.Module) -> nn.Module:
     if not layers:
         raise ValueError(f'{type(module).__name__} has no SN layer to make sparse.')
     for name, layer in layers.items():
-        controls = (layer.mean_weight, layer.var_weight)
+        # In a sparse layer they do not matter.
+        controls = () if layer.is_sparse else (layer.mean_weight, layer.var_weight)
         if not all(bool(control.isfinite().all()) for control in controls):
             place = f' of {name}' if name else ''
             raise ValueError(

@@ -311,14 +311,25 @@ class SwitchNorm(_InstanceNorm):
         *args: Any,
     ) -> None:
         check_weights(self, settings_of(self), state_dict, prefix, local_metadata)
-        choices = [state_dict[prefix + name] for name in CHOICES if prefix + name in state_dict]
-        if len(choices) == len(CHOICES):
+        choices = {n: state_dict[prefix + n] for n in CHOICES if prefix + n in state_dict}
+        if choices:
             try:
-                self.choose(*choices)
+                self._load_choice(choices)
             except ValueError as error:
                 place = layer_name(prefix[:-1])
                 raise WeightsError(f'The weights of {place} do not fit: {error}') from error
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
+
+    def _load_choice(self, choices: dict[str, Tensor]) -> None:
+        if len(choices) < len(CHOICES):
+            (lacking,) = set(CHOICES) - set(choices)
+            raise ValueError(f'they have no {lacking}, but a sparse layer needs both choices.')
+        self.choose(*(choices[name] for name in CHOICES))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for name in CHOICES:  # which an older pickle lacks
+            self._buffers.setdefault(name, None)
 
     def _group(self) -> ProcessGroup | None:
         """Return the processes whose batches `'bn'` pools; None for this one alone."""

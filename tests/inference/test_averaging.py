@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from mmengine.logging import MessageHub
+from mmengine.logging import HistoryBuffer, MessageHub
 from mmengine.runner import Runner
 from torch.distributed.fsdp import FullyShardedDataParallel
 
@@ -144,6 +144,30 @@ def test_models_can_look_up_how_far_the_training_is(
     _average(runner, 1)
     assert looked_up == [(0, 0)]
     assert not {'iter', 'epoch'} & set(runner.message_hub.runtime_info)
+
+
+def test_what_models_log_in_a_pass_is_not_in_the_log_of_the_training(
+    build: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forward, seen = SmallModel.forward, []
+
+    def log(model: SmallModel, inputs: torch.Tensor, mode: str) -> Any:
+        hub = MessageHub.get_current_instance()
+        seen.append(len(hub.log_scalars.get('own', HistoryBuffer()).data[0]))
+        hub.update_scalar('own', len(seen))
+        hub.update_info('calls', len(seen))
+        return forward(model, inputs, mode)
+
+    monkeypatch.setattr(SmallModel, 'forward', log)
+    runner = build(val_dataloader=None, val_cfg=None, val_evaluator=None)
+    runner.train()
+    before, buffer = _everything(runner), runner.message_hub.get_scalar('own')
+    _average(runner)
+    # A model reads in a pass what it logged before.
+    assert seen == list(range(6))
+    _check_equal(_everything(runner), before)
+    assert runner.message_hub.get_scalar('own') is buffer
+    assert runner.message_hub.get_info('calls') == 4
 
 
 def test_a_sharded_model_is_refused_in_one_sentence(build: Callable) -> None:

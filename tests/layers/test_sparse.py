@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import pickle
 
 import pytest
 import torch
@@ -79,17 +80,29 @@ def test_output_and_gradients_are_those_of_the_chosen_scopes(
         assert dict(zip(SCOPES, ratios.tolist(), strict=True))[scope] == ratios.sum() == 1
 
 
-@pytest.mark.parametrize('spoil', [-1e30, 1e30, float('nan'), float('inf')])
-def test_the_values_of_the_control_parameters_do_not_matter(spoil, make, x):
-    layer = make('in', 'bn')
-    expected = layer(x)
+@pytest.mark.parametrize('training', [True, False])
+@pytest.mark.parametrize('backend', ['plain', 'aten'])
+@pytest.mark.parametrize('spoil', [-1e30, 1e30, float('nan'), float('inf'), -float('inf')])
+@pytest.mark.parametrize('chosen', [('in', 'bn'), ('ln', 'ln'), ('bn', 'bn')])
+def test_the_values_of_the_control_parameters_do_not_matter(
+    chosen, spoil, backend, training, make, outcome, x
+):
+    layer = make(*chosen).train(training)
+    grad = torch.randn_like(x)
+    with use_backend(backend):
+        expected = outcome(copy.deepcopy(layer), x, grad)
 
     with torch.no_grad():
-        layer.mean_weight[1:] = spoil
-        layer.var_weight[:2] = spoil
+        layer.mean_weight.fill_(spoil)
+        layer.var_weight.fill_(spoil)
 
-    assert torch.equal(layer(x), expected)
-    assert layer.importance_ratios()[0].tolist() == [1, 0, 0, 0]
+    with use_backend(backend):
+        found = outcome(copy.deepcopy(layer), x, grad)
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+    assert not found['mean_weight'].any() and not found['var_weight'].any()
+    assert sparsify(layer).used_scopes == tuple(dict.fromkeys(chosen))
+    for ratios, scope in zip(layer.importance_ratios(), chosen, strict=True):
+        assert dict(zip(SCOPES, ratios.tolist(), strict=True))[scope] == ratios.sum() == 1
 
 
 def test_training_with_weight_decay_and_momentum_changes_no_ratio(randomized, x):
@@ -137,6 +150,34 @@ def test_a_choice_that_does_not_fit_is_refused(make):
             layer.load_state_dict({**state, 'mean_choice': wrong})
 
     assert not layer.is_sparse
+
+
+@pytest.mark.parametrize('strict', [True, False])
+@pytest.mark.parametrize('present', ['mean_choice', 'var_choice'])
+def test_half_a_choice_is_refused(present, strict, make, x):
+    state = make('ln', 'ln').state_dict()
+    (lacking,) = {'mean_choice', 'var_choice'} - {present}
+    del state[lacking]
+    dense = SwitchNorm(4, scopes=SCOPES, num_groups=2).double()
+    sparse = make('in', 'bn').eval()
+    expected = sparse(x)
+
+    for layer in (dense, sparse):
+        with pytest.raises(WeightsError, match=f'have no {lacking}'):
+            layer.load_state_dict(state, strict=strict)
+
+    assert not dense.is_sparse
+    assert torch.equal(sparse(x), expected)
+
+
+def test_a_layer_pickled_before_there_was_a_choice_becomes_sparse(x):
+    old = SwitchNorm(4).double().eval()
+    for name in ('mean_choice', 'var_choice'):
+        del old._buffers[name]
+
+    for layer in (copy.deepcopy(old), pickle.loads(pickle.dumps(old))):
+        torch.testing.assert_close(torch.jit.script(layer)(x), layer(x))
+        assert {'mean_choice', 'var_choice'} <= set(sparsify(layer).state_dict())
 
 
 def test_each_group_of_ratios_chooses_by_itself(randomized, x):

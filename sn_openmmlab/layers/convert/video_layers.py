@@ -13,6 +13,8 @@ from sn_openmmlab.layers.convert.inflated_conv import inflated_conv
 # Subclasses of torch's layers in there compute what torch's do.
 _PLAIN_MODULES = ('torch.nn.modules.', 'mmcv.cnn.bricks.wrappers')
 _METHODS = ('forward', 'train')
+# Layers of torch for images whose names do not say so. On clips some would resize time.
+_RESIZERS = (nn.Upsample, nn.PixelShuffle, nn.PixelUnshuffle, nn.Fold, nn.Unfold)
 # The settings of a pooling in time: it leaves frames alone, or pools all of them.
 _POOL_IN_TIME = {'kernel_size': 1, 'stride': 1, 'padding': 0, 'dilation': 1, 'output_size': 1}
 
@@ -29,7 +31,7 @@ def video_layer(name: str, layer: nn.Module, frames: int) -> nn.Module | None:
         ValueError: if it is a layer for images that is not known.
     """
     make = next((make for kind, make in _MAKERS.items() if isinstance(layer, kind)), None)
-    if make is None and '2d' not in type(layer).__name__.lower():
+    if make is None and not _is_for_images(layer):
         return None
     if make is None or _is_changed(layer):
         raise ValueError(
@@ -40,12 +42,22 @@ def video_layer(name: str, layer: nn.Module, frames: int) -> nn.Module | None:
     return make(layer, frames).train(layer.training)
 
 
+def _is_for_images(layer: nn.Module) -> bool:
+    """Return whether a layer that is not known takes the last two dimensions for an image."""
+    return '2d' in type(layer).__name__.lower() or isinstance(layer, _RESIZERS)
+
+
 def _is_changed(layer: nn.Module) -> bool:
-    """Return whether a layer does not do what torch's does, or has no parameters to inflate yet."""
+    """Return whether a layer does not do what torch's does, or has no kernel of its own.
+
+    It is lazy or computes the kernel from others, as pruning and weight normalization do.
+    """
     owners = [next(kind for kind in type(layer).__mro__ if m in vars(kind)) for m in _METHODS]
     plain = all(owner.__module__.startswith(_PLAIN_MODULES) for owner in owners)
     own = any(method in vars(layer) for method in _METHODS)
-    return not plain or own or isinstance(layer, LazyModuleMixin) or is_parametrized(layer)
+    lacks_kernel = isinstance(layer, nn.Conv2d) and layer._parameters.get('weight') is None
+    lazy = isinstance(layer, LazyModuleMixin)
+    return not plain or own or lazy or lacks_kernel or is_parametrized(layer)
 
 
 def _conv(layer: nn.Conv2d, frames: int) -> nn.Module:

@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parametrizations
+from torch.nn.utils import parametrizations, prune
 
 from sn_openmmlab import SwitchNorm, SyncSwitchNorm, inflate_module, inflate_weights
 from sn_openmmlab.layers.convert.inflated_conv import InflatedConv3d
@@ -173,6 +173,15 @@ def test_weights_of_another_network_are_refused() -> None:
         (OwnConv(3, 3, 3), 'OwnConv'),
         (nn.LazyConv2d(3, 3), 'LazyConv2d'),
         (parametrizations.weight_norm(nn.Conv2d(3, 3, 3)), 'ParametrizedConv2d'),
+        (nn.utils.weight_norm(nn.Conv2d(3, 3, 3)), 'Conv2d'),
+        (nn.utils.spectral_norm(nn.Conv2d(3, 3, 3)), 'Conv2d'),
+        (prune.identity(nn.Conv2d(3, 3, 3), 'weight'), 'Conv2d'),
+        # On clips these fail, or take time for height.
+        (nn.Upsample(scale_factor=2), 'Upsample'),
+        (nn.PixelShuffle(2), 'PixelShuffle'),
+        (nn.PixelUnshuffle(2), 'PixelUnshuffle'),
+        (nn.Unfold(2), 'Unfold'),
+        (nn.Fold(4, 2), 'Fold'),
     ],
 )
 def test_unknown_layers_are_refused_and_nothing_changes(layer: nn.Module, name: str) -> None:
