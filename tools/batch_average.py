@@ -53,9 +53,10 @@ def main() -> None:
     config.custom_hooks = []
     runner = build_runner(config)
     check_trained(runner.model, args.checkpoint)
-    _check_layers(runner.model, args)
     sync_norms(runner.model, config)
     load_checkpoint(unwrapped(runner.model), args.checkpoint, map_location='cpu')
+    # Now that layers are sparse, which may no longer use the batch.
+    _check_layers(runner.model, args)
     with building(f'what {config.filename} describes', REGISTRIES):
         done = average_over_training(
             runner.model, runner, args.num_batches, args.variance, args.batch_norm

@@ -123,11 +123,11 @@ class BatchAverageHook(Hook):
         done = average_over_training(
             model, runner, self.num_batches, self.variance, self.batch_norm
         )
-        print_log(
-            f'Batch average of {name}: {len(done.layers)} layers, {done.batches} batches, '
-            f'{done.images} images.',
-            logger='current',
-        )
+        if done.layers:
+            found = f'{len(done.layers)} layers, {done.batches} batches, {done.images} images.'
+        else:
+            found = 'no layer trains with statistics of the batch, or no batch reached one.'
+        print_log(f'Batch average of {name}: {found}', logger='current')
 
 
 def _hooks(runner: Runner, kind: type[Hook]) -> list[Any]:

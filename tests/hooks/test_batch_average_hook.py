@@ -19,6 +19,8 @@ from tests.small_run import expected_statistics, register, small_config
 # One image per batch, as it is: then the order does not matter.
 SINGLE = {'train_dataloader.dataset.augments': False, 'train_dataloader.batch_size': 1}
 EMA = dict(type='EMAHook', momentum=0.5)
+# No batch is left of four images in batches of eight.
+EMPTY = {'train_dataloader.batch_size': 8, 'train_dataloader.drop_last': True}
 ITERATIONS = {
     'train_cfg': dict(by_epoch=False, max_iters=5, val_interval=2),
     'train_dataloader.sampler.type': 'InfiniteSampler',
@@ -224,6 +226,15 @@ def test_a_test_of_a_checkpoint_makes_a_pass(
     runner.load_checkpoint(str(file))
     runner.test()
     assert len(logged) == 2
+
+
+@pytest.mark.filterwarnings('ignore:No batch reached any')
+def test_a_hook_that_finds_nothing_to_set_says_so(run: Callable, logged: list[str]) -> None:
+    run({**_hooks(), 'train_cfg.max_epochs': 1, **EMPTY})
+    assert logged == [
+        'Batch average of the model: no layer trains with statistics of the batch, or no batch '
+        'reached one.'
+    ]
 
 
 @pytest.mark.parametrize(

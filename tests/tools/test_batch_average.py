@@ -160,3 +160,17 @@ def test_a_model_without_such_layers_is_one_sentence(
         'error: no SN layer of the model uses running statistics: for its BatchNorm layers, add '
         '--batch-norm.\n'
     )
+
+
+def test_a_sparse_model_that_chose_no_batch_statistics_is_one_sentence(
+    fail: Callable, config: Path, classification_run: Path, tmp_path: Path
+) -> None:
+    checkpoint = read_checkpoint(classification_run / 'epoch_1.pth')
+    state = checkpoint['state_dict']
+    for name in [name.removesuffix('mean_weight') for name in state if 'mean_weight' in name]:
+        # The first of the scopes, 'in'.
+        state.update({f'{name}{kind}_choice': torch.tensor([0]) for kind in ('mean', 'var')})
+    torch.save(checkpoint, tmp_path / 'sparse.pth')
+    said = fail('batch_average.py', config, tmp_path / 'sparse.pth', tmp_path / 'out.pth')
+    assert 'no SN layer of the model uses running statistics' in said
+    assert not (tmp_path / 'out.pth').exists()
