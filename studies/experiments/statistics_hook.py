@@ -33,7 +33,7 @@ class StatisticsHook(Hook):
 
     Args:
         momenta: of the moving averages.
-        points: when to evaluate, as shares of all iterations in (0, 1].
+        points: when to evaluate, as shares of all iterations in [0, 1].
         batches: how many training batches the batch average takes. It is the same ones each time.
         variances: of the batch averages, as in `batch_average`.
     """
@@ -57,6 +57,11 @@ class StatisticsHook(Hook):
         with kept_random_state():
             self._loader = _train_loader(runner)
 
+    def before_train_epoch(self, runner: Runner) -> None:
+        """Evaluate and log before the first iteration if that is one of the points."""
+        if runner.iter == 0:
+            self._evaluate_at(runner, 0)
+
     def after_train_iter(
         self,
         runner: Runner,
@@ -65,11 +70,14 @@ class StatisticsHook(Hook):
         outputs: Any = None,
     ) -> None:
         """Evaluate and log if this iteration is one of the points."""
-        step = runner.iter + 1
-        if step in self._steps:
-            with kept_random_state(), self._averages.paused():
-                found = self._evaluate_all(runner)
-            runner.visualizer.add_scalars(found, step=step)
+        self._evaluate_at(runner, runner.iter + 1)
+
+    def _evaluate_at(self, runner: Runner, step: int) -> None:
+        if step not in self._steps:
+            return
+        with kept_random_state(), self._averages.paused():
+            found = self._evaluate_all(runner)
+        runner.visualizer.add_scalars(found, step=step)
 
     def _evaluate_all(self, runner: Runner) -> dict[str, float]:
         found = {}

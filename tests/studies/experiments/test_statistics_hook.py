@@ -88,7 +88,7 @@ def hook() -> dict:
     return dict(
         type=StatisticsHook.__name__,
         momenta=(0.1, 0.003),
-        points=(1 / 4, 1),
+        points=(0, 1 / 4, 1),
         batches=IMAGES // BATCH,
         variances=('mean', 'pooled'),
     )
@@ -109,8 +109,10 @@ def test_each_kind_of_statistics_is_used_at_each_point(
             for moments in seen:
                 average += momentum * (moments[i] - average)
                 course.append(average)
-            expected = [(2, pytest.approx(course[1], rel=1e-5)), (8, pytest.approx(course[7]))]
-            assert found[f'{moving(momentum)}/{name}'] == expected
+            expected = [float(i), course[1], course[-1]]
+            steps, values = zip(*found[f'{moving(momentum)}/{name}'], strict=True)
+            assert steps == (0, 2, STEPS)
+            assert list(values) == pytest.approx(expected, rel=1e-5)
     # Over every image, whatever their order.
     x = runner.model.scale(
         torch.stack([item['inputs'] for item in runner.cfg.train_dataloader.dataset])
