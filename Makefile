@@ -15,7 +15,8 @@ QUICKSTART_CLS := configs/demo/resnet18_sn_digits.py
 .DEFAULT_GOAL := help
 .PHONY: help env data quickstart quickstart-mask quickstart-seg quickstart-cls \
 	test test-slow coverage benchmark \
-	experiment experiment-from-bn experiment-from-imagenet experiment-cifar experiment-from-cifar zoo \
+	experiment experiment-from-bn experiment-from-imagenet experiment-cifar experiment-from-cifar \
+	experiment-batch-average experiment-sparse zoo \
 	lint format docs docs-serve dist
 
 help: ## list the targets
@@ -76,6 +77,12 @@ experiment-cifar: env ## train BN, GN and SN on CIFAR-10 (data/cifar10), three s
 
 experiment-from-cifar: data ## start the quickstart's detector from a classifier of CIFAR-10 (data/cifar10), into docs/from_cifar10
 	$(PY) -m studies.from_cifar10 --out docs/from_cifar10 --work-dir work_dirs/from_cifar10
+
+experiment-batch-average: data ## compare batch average and moving averages over trainings (data/demo, data/cifar10), into docs/batch_average
+	$(PY) -m studies.batch_average --out docs/batch_average --work-dir work_dirs/batch_average
+
+experiment-sparse: data ## make the classifiers of experiment-batch-average sparse and fine-tune them, into docs/sparse
+	$(PY) -m studies.sparse --out docs/sparse --work-dir work_dirs/batch_average
 
 zoo: env ## build every config of the toolboxes with SN, train a sample for a step, into docs/zoo
 	OMP_NUM_THREADS=1 $(PY) -m studies.zoo --out docs/zoo
