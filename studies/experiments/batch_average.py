@@ -128,8 +128,9 @@ def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:
     """Return every table of the experiment as a Markdown page."""
     parts = []
     for course, groups in _courses(records):
-        seeds = len({record.seed for group in groups.values() for record in group})
-        title = f'{course.title}: {course.label}, {seeds} seeds'
+        number = len({record.seed for group in groups.values() for record in group})
+        seeds = f'{number} seed{"s" if number > 1 else ""}'
+        title = f'{course.title}: {course.label}, {seeds}'
         parts += [
             f'## {title}',
             course_table(course, groups),

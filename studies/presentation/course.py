@@ -54,7 +54,7 @@ def course_table(course: Course, groups: Mapping[str, Sequence[Record]]) -> str:
 
     Args:
         course: what was measured.
-        groups: the records of each norm, of at least two seeds.
+        groups: the records of each norm. A single seed is shown without a spread.
     """
     rows = [
         (norm, name, values)
@@ -107,7 +107,7 @@ def _draw_lines(axes: Axes, course: Course, records: Sequence[Record]) -> None:
     for (name, seeds), (dashes, marker), color in zip(
         _by_statistics(course, records), _LOOKS, LINES, strict=False
     ):
-        mean, std = np.mean(seeds, 0), np.std(seeds, 0, ddof=1)
+        mean, std = np.mean(seeds, 0), np.std(seeds, 0, ddof=1) if len(seeds) > 1 else 0
         axes.plot(course.points, mean, dashes, marker=marker, color=color, label=name)
         axes.fill_between(course.points, mean - std, mean + std, color=color, alpha=0.15)
     axes.set_xscale('log', base=2)
@@ -126,10 +126,14 @@ def _by_statistics(
 
 def _table(course: Course, rows: Sequence[tuple[str, str, Sequence[float]]]) -> str:
     def cell(point: int) -> Column:
-        return lambda group: spread(values[point] for _, _, values in group)
+        return lambda group: _spread([values[point] for _, _, values in group])
 
     columns: dict[str, Callable] = {_share(point): cell(i) for i, point in enumerate(course.points)}
     return table(rows, ['norm', 'statistics'], lambda row: row[:2], columns)
+
+
+def _spread(values: Sequence[float]) -> str:
+    return spread(values) if len(values) > 1 else f'{values[0]:.1f}'
 
 
 def _share(point: float) -> str:
