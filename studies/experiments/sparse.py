@@ -17,7 +17,7 @@ from studies.presentation.experiment_tables import ACCURACY, SYMBOLS, page, spre
 from studies.presentation.figures import draw_points
 from studies.presentation.markdown import Column, group_by, table
 
-TASK = batch_average.TASKS[0]
+TASK = batch_average.CIFAR
 TITLES = {'dense': 'dense', 'sparse': 'sparse'}
 # Before the first iteration and after the last.
 POINTS = (0, 1)
@@ -37,25 +37,38 @@ def fine_tuning_config() -> Config:
     return config
 
 
+def fine_tunings(starts: Mapping[int, Path], work_dir: Path) -> list[Run]:
+    """Return a sparse and a dense run from the checkpoint of each seed; see `prepare`."""
+    return [
+        Run(
+            variant,
+            TASK.batch,
+            seed,
+            str(work_dir / f'{variant}.py'),
+            {'randomness.seed': seed, 'load_from': str(start)},
+        )
+        for seed, start in starts.items()
+        for variant in TITLES
+    ]
+
+
 def prepare(work_dir: Path) -> list[Run]:
     """Train what is missing of the networks with SN of the other study, and return the runs.
 
     Raises:
-        UsageError: the folder cannot be written or is in use, or a training failed.
+        UsageError: the folder cannot be written or is in use, the demo data are missing, or a
+            training failed.
     """
     trained = [run for run in batch_average.prepare(work_dir) if _is_start(run)]
     train_missing(trained, TRAIN, work_dir, jobs=1)
     config = fine_tuning_config()
-    files = {'dense': work_dir / 'dense.py', 'sparse': work_dir / 'sparse.py'}
-    config.dump(files['dense'])
+    config.dump(work_dir / 'dense.py')
     # Before the hook that evaluates.
     config.custom_hooks.insert(0, dict(type='SparsifyHook', begin=0))
-    config.dump(files['sparse'])
-    return [
-        _continued(run, variant, file, work_dir)
-        for run in trained
-        for variant, file in files.items()
-    ]
+    config.dump(work_dir / 'sparse.py')
+    return fine_tunings(
+        {run.seed: newest_checkpoint(work_dir / run.name) for run in trained}, work_dir
+    )
 
 
 def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:
@@ -83,12 +96,6 @@ def draw_figures(records: Sequence[Record], folder: Path) -> None:
 
 def _is_start(run: Run) -> bool:
     return run.variant == f'{TASK.name}-sn' and run.batch == TASK.batch
-
-
-def _continued(run: Run, variant: str, config: Path, work_dir: Path) -> Run:
-    start = newest_checkpoint(work_dir / run.name)
-    options = {**run.options, 'load_from': str(start)}
-    return Run(variant, run.batch, run.seed, str(config), options)
 
 
 def _accuracy_table(records: Sequence[Record]) -> str:

@@ -30,12 +30,11 @@ def test_runs_of_a_task_differ_in_the_norm_and_the_seed_alone(
 ) -> None:
     monkeypatch.chdir(repo)
     runs = batch_average.prepare(work_dir)
-    cases = Counter((run.variant, run.batch) for run in runs)
-    for norm in ('sn', 'bn'):
-        assert cases[f'cifar-{norm}', 2] == 2
-        assert cases[f'detector-{norm}', 2] == 1
+    seeds = Counter(run.variant for run in runs)
+    assert seeds['cifar-sn'] == seeds['cifar-bn'] >= 2
+    assert seeds['detector-sn'] == seeds['detector-bn'] >= 1
     assert len({run.name for run in runs}) == len(runs)
-    rest: dict[tuple[str, int], dict] = {}
+    rest: dict[str, dict] = {}
     for run in runs:
         assert run.options == {'randomness.seed': run.seed}
         if run.seed:
@@ -45,13 +44,8 @@ def test_runs_of_a_task_differ_in_the_norm_and_the_seed_alone(
         task, _, norm = run.variant.partition('-')
         assert config.model.backbone.norm_cfg.type == norm.upper()
         settings = without_norms(config.to_dict())
-        assert rest.setdefault((task, run.batch), settings) == settings
-    # Equally many images, at a learning rate linear in the batch.
-    small, large = rest['cifar', 2], rest['cifar', 16]
-    rates = [settings['optim_wrapper']['optimizer']['lr'] for settings in (small, large)]
-    assert rates == [0.0125, 0.1]
-    assert small['train_cfg'] == large['train_cfg']
-    half = json.loads(Path(rest['detector', 2]['val_evaluator']['ann_file']).read_text())
+        assert rest.setdefault(task, settings) == settings
+    half = json.loads(Path(rest['detector']['val_evaluator']['ann_file']).read_text())
     assert half == {
         'images': [{'id': 0}, {'id': 2}],
         'annotations': [{'image_id': 0}, {'image_id': 2}],
