@@ -133,7 +133,7 @@ def _table(course: Course, rows: Sequence[tuple[str, str, Sequence[float]]]) -> 
 
 
 def _spread(values: Sequence[float]) -> str:
-    return spread(values) if len(values) > 1 else f'{values[0]:.1f}'
+    return spread(values) if len(values) > 1 else f'{round(values[0], 1) + 0.0:.1f}'
 
 
 def _share(point: float) -> str:
