@@ -126,14 +126,10 @@ def _by_statistics(
 
 def _table(course: Course, rows: Sequence[tuple[str, str, Sequence[float]]]) -> str:
     def cell(point: int) -> Column:
-        return lambda group: _spread([values[point] for _, _, values in group])
+        return lambda group: spread(values[point] for _, _, values in group)
 
     columns: dict[str, Callable] = {_share(point): cell(i) for i, point in enumerate(course.points)}
     return table(rows, ['norm', 'statistics'], lambda row: row[:2], columns)
-
-
-def _spread(values: Sequence[float]) -> str:
-    return spread(values) if len(values) > 1 else f'{round(values[0], 1) + 0.0:.1f}'
 
 
 def _share(point: float) -> str:

@@ -18,8 +18,10 @@ Key = Callable[[Record], tuple[str, ...]]
 
 
 def spread(values: Iterable[float], scale: float = 1, digits: int = 1) -> str:
-    """Return `mean ± sample standard deviation` of at least two values, times `scale`."""
+    """Return `mean ± sample standard deviation` of values times `scale`; a single one alone."""
     values = [scale * value for value in values]
+    if len(values) == 1:
+        return f'{values[0]:.{digits}f}'
     return f'{mean(values):.{digits}f} ± {stdev(values):.{digits}f}'
 
 

@@ -1,4 +1,4 @@
-"""The prose on batch average and sparse SN agrees with the committed records."""
+"""The prose on batch average agrees with the committed records."""
 
 from collections.abc import Callable, Iterator
 from itertools import combinations
