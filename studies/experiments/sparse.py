@@ -18,6 +18,7 @@ from studies.presentation.figures import draw_points
 from studies.presentation.markdown import Column, group_by, table
 
 TASK = batch_average.CIFAR
+SEEDS = TASK.seeds[:1]
 TITLES = {'dense': 'dense', 'sparse': 'sparse'}
 # Before the first iteration and after the last.
 POINTS = (0, 1)
@@ -95,7 +96,7 @@ def draw_figures(records: Sequence[Record], folder: Path) -> None:
 
 
 def _is_start(run: Run) -> bool:
-    return run.variant == f'{TASK.name}-sn' and run.batch == TASK.batch
+    return run.variant == f'{TASK.name}-sn' and run.seed in SEEDS
 
 
 def _accuracy_table(records: Sequence[Record]) -> str:

@@ -91,9 +91,10 @@ def page(
 ) -> str:
     """Return a Markdown page of tables and their headings, with the machine below its title."""
     seeds = len({record.seed for record in records})
+    over = f'mean ± sample standard deviation over {seeds} seeds' if seeds > 1 else 'one seed'
     head = (
         f'{machine["device"]}, threads of each training: {machine["threads"]}, torch '
-        f'{machine["torch"]}; mean ± sample standard deviation over {seeds} seeds.'
+        f'{machine["torch"]}; {over}.'
     )
     return '\n\n'.join([f'# {title}', head, *parts])
 

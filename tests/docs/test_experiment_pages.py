@@ -54,7 +54,7 @@ EXPERIMENTS = [
     ),
     Experiment(
         'sparse',
-        sparse.fine_tunings(dict.fromkeys(sparse.TASK.seeds, Path('epoch_3.pth')), Path('work')),
+        sparse.fine_tunings(dict.fromkeys(sparse.SEEDS, Path('epoch_3.pth')), Path('work')),
         sparse.all_tables,
         {'accuracy'},
     ),

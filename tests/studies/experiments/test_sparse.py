@@ -36,7 +36,7 @@ def test_each_network_goes_on_dense_and_sparse(
     (tmp_path / 'all.json').write_text('{"images": [], "annotations": []}')
     monkeypatch.setattr(sparse.batch_average, '_ANNOTATIONS', tmp_path / 'all.json')
     runs = sparse.prepare(tmp_path)
-    assert trained == [f'cifar-sn_b2_s{seed}' for seed in sparse.TASK.seeds]
+    assert trained == [f'cifar-sn_b2_s{seed}' for seed in sparse.SEEDS]
     assert [run.variant for run in runs] == ['dense', 'sparse'] * len(trained)
     for run in runs:
         assert run.options['load_from'] == str(tmp_path / f'cifar-sn_b2_s{run.seed}/epoch_3.pth')
