@@ -52,15 +52,31 @@ def test_sn_hardly_depends_on_the_statistics(prose: str, courses: Callable) -> N
 
 
 def test_bn_on_cifar(prose: str, courses: Callable) -> None:
-    found = max(max(gap) for gap in cifar_gaps(courses, 'bn'))
-    assert f'the moving averages differ from batch average by up to {found:.1f} points' in prose
-    signs = {
-        seed[name][i] > seed[BATCH][i]
-        for seed in courses(CIFAR, 'bn')
+    found = list(cifar_gaps(courses, 'bn'))
+    assert f'average by up to {max(map(max, found)):.1f} points, in either direction.' in prose
+    assert f'At the end the difference is at most {max(gap[-1] for gap in found):.1f}.' in prose
+    seeds = courses(CIFAR, 'bn')
+    ahead = [
+        [batch - other for batch, other in zip(seed[BATCH], seed[name], strict=True)]
+        for seed in seeds
         for name in (FAST, SLOW)
-        for i in range(len(CIFAR.course.points))
-    }
-    assert signs == {True, False}
+    ]
+    assert min(map(min, ahead)) < 0 < max(map(max, ahead))
+    late = [differences[CIFAR.course.points.index(3 / 4)] for differences in ahead]
+    assert f'in each seed, by {min(late):.1f} to {max(late):.1f} points.' in prose
+
+
+def test_pooled_variance(prose: str, courses: Callable) -> None:
+    seeds = [seed for norm in ('sn', 'bn') for seed in courses(CIFAR, norm)]
+    pairs = [(f'{BATCH}, pooled', BATCH)]
+    largest = max(max(gap) for seed in seeds for gap in gaps(seed, pairs))
+    assert f'differs from batch average by up to {largest:.1f} points' in prose
+    changes = [
+        pooled - plain
+        for seed in seeds
+        for pooled, plain in zip(seed[pairs[0][0]], seed[BATCH], strict=True)
+    ]
+    assert sum(changes) < 0
 
 
 def cifar_gaps(courses: Callable, norm: str) -> Iterator[list[float]]:
