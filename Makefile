@@ -16,7 +16,7 @@ QUICKSTART_CLS := configs/demo/resnet18_sn_digits.py
 .PHONY: help env data quickstart quickstart-mask quickstart-seg quickstart-cls \
 	test test-slow coverage benchmark \
 	experiment experiment-from-bn experiment-from-imagenet experiment-cifar experiment-from-cifar \
-	experiment-variants zoo \
+	experiment-variants experiment-batch-average experiment-sparse zoo \
 	lint format docs docs-serve dist
 
 help: ## list the targets
@@ -81,6 +81,12 @@ experiment-from-cifar: data ## start the quickstart's detector from a classifier
 
 experiment-variants: env ## train variants of SN (groups of ratios, LSTM, video), three seeds each, into docs/variants
 	$(PY) -m studies.variants --out docs/variants
+
+experiment-batch-average: data ## compare batch average and moving averages over trainings (data/demo, data/cifar10), into docs/batch_average
+	$(PY) -m studies.batch_average --out docs/batch_average --work-dir work_dirs/batch_average
+
+experiment-sparse: data ## make the classifiers of experiment-batch-average sparse and fine-tune them, into docs/sparse
+	$(PY) -m studies.sparse --out docs/sparse --work-dir work_dirs/batch_average
 
 zoo: env ## build every config of the toolboxes with SN, train a sample for a step, into docs/zoo
 	OMP_NUM_THREADS=1 $(PY) -m studies.zoo --out docs/zoo

@@ -18,8 +18,10 @@ Key = Callable[[Record], tuple[str, ...]]
 
 
 def spread(values: Iterable[float], scale: float = 1, digits: int = 1) -> str:
-    """Return `mean ± sample standard deviation` of at least two values, times `scale`."""
+    """Return `mean ± sample standard deviation` of values times `scale`; a single one alone."""
     values = [scale * value for value in values]
+    if len(values) == 1:
+        return f'{values[0]:.{digits}f}'
     return f'{mean(values):.{digits}f} ± {stdev(values):.{digits}f}'
 
 
@@ -89,9 +91,10 @@ def page(
 ) -> str:
     """Return a Markdown page of tables and their headings, with the machine below its title."""
     seeds = len({record.seed for record in records})
+    over = f'mean ± sample standard deviation over {seeds} seeds' if seeds > 1 else 'one seed'
     head = (
         f'{machine["device"]}, threads of each training: {machine["threads"]}, torch '
-        f'{machine["torch"]}; mean ± sample standard deviation over {seeds} seeds.'
+        f'{machine["torch"]}; {over}.'
     )
     return '\n\n'.join([f'# {title}', head, *parts])
 

@@ -70,13 +70,32 @@ def draw_final_ap(groups: Mapping[str, Sequence[Record]], file: Path) -> None:
         file: the picture to write.
     """
     last = {title: [100 * r.metrics[AP][-1] for r in group] for title, group in groups.items()}
-    _draw_points(last, 'validation box AP (%)', file)
+    draw_points(last, 'validation box AP (%)', file)
 
 
 def draw_final_accuracy(groups: Mapping[str, Sequence[Record]], file: Path) -> None:
     """Draw the last top-1 accuracy in the same way."""
     last = {title: [r.metrics[ACCURACY][-1] for r in group] for title, group in groups.items()}
-    _draw_points(last, 'top-1 accuracy (%)', file)
+    draw_points(last, 'top-1 accuracy (%)', file)
+
+
+def draw_points(values: Mapping[str, Sequence[float]], label: str, file: Path) -> None:
+    """Draw each value as a point and their mean as a line, a row per group.
+
+    Args:
+        values: by the title of their row, the first on top; backquotes are left out.
+        label: of the values.
+        file: the picture to write.
+    """
+    figure, axes = _one_plot(height=0.8 + 0.4 * len(values))
+    for row, points in enumerate(values.values()):
+        axes.scatter(points, [row] * len(points), s=18, zorder=3)
+        axes.vlines(np.mean(points), row - 0.3, row + 0.3, color='black', linewidth=2)
+    axes.set_yticks(range(len(values)), [title.replace('`', '') for title in values])
+    axes.set(xlabel=label, xlim=(0, None))
+    axes.invert_yaxis()
+    axes.grid(axis='x', alpha=0.3)
+    figure.savefig(file, dpi=_DPI)
 
 
 def draw_ratios(
@@ -132,18 +151,6 @@ def _draw_curves(
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.3)
     axes.legend()
-    figure.savefig(file, dpi=_DPI)
-
-
-def _draw_points(values: Mapping[str, Sequence[float]], label: str, file: Path) -> None:
-    figure, axes = _one_plot(height=0.8 + 0.4 * len(values))
-    for row, points in enumerate(values.values()):
-        axes.scatter(points, [row] * len(points), s=18, zorder=3)
-        axes.vlines(np.mean(points), row - 0.3, row + 0.3, color='black', linewidth=2)
-    axes.set_yticks(range(len(values)), [title.replace('`', '') for title in values])
-    axes.set(xlabel=label, xlim=(0, None))
-    axes.invert_yaxis()
-    axes.grid(axis='x', alpha=0.3)
     figure.savefig(file, dpi=_DPI)
 
 

@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 import pytest
 
-from studies.experiments import cifar10, from_batch_norm, from_cifar10, small_batch
+from studies.experiments import (
+    batch_average,
+    cifar10,
+    from_batch_norm,
+    from_cifar10,
+    small_batch,
+    sparse,
+)
 from studies.experiments.plan import Run, cifar10_runs, small_batch_runs
 from studies.experiments.records import read_records
 
@@ -38,6 +45,18 @@ EXPERIMENTS = [
         from_cifar10.detectors(Path('epoch_1.pth')),
         from_cifar10.all_tables,
         {'ap'},
+    ),
+    Experiment(
+        'batch_average',
+        batch_average.planned_runs(Path('work')),
+        batch_average.all_tables,
+        {'course'},
+    ),
+    Experiment(
+        'sparse',
+        sparse.fine_tunings(dict.fromkeys(sparse.SEEDS, Path('epoch_3.pth')), Path('work')),
+        sparse.all_tables,
+        {'accuracy'},
     ),
 ]
 
