@@ -17,12 +17,13 @@ _OURS = ('NormCheckHook', 'BatchNormWeightsHook', 'SparsifyHook', 'BatchAverageH
 _SN = (*LAYERS, *LAYERS.values())
 # By which the tool knows its own files.
 FIRST_LINE = '# Written by tools/sparsify.py --export.'
-# In quotes that the name of a folder can hardly break.
+# In quotes that the name of a folder can hardly break. At the end of the path, where no file of the
+# folder hides a package of the same name.
 _HEAD = f'''\
 {FIRST_LINE} exported_norms.py has to lie beside this file.
 import sys
 
-sys.path.insert(0, r"""{{{{ fileDirname }}}}""")
+sys.path.append(r"""{{{{ fileDirname }}}}""")
 '''
 
 

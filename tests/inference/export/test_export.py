@@ -1,5 +1,8 @@
 """Exported models of the toolboxes predict as the sparse models do."""
 
+import os
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -134,6 +137,16 @@ def test_the_folder_may_have_any_usual_name(classification_config: Path, tmp_pat
     folder = tmp_path / "it's {{ here }} \\new #1"
     folder.mkdir()
     check_predictions(model, exported_model(model, config, folder), config.default_scope)
+
+
+def test_files_beside_the_export_hide_no_package(
+    classification_config: Path, tmp_path: Path
+) -> None:
+    (tmp_path / 'colorsys.py').write_text('')
+    config = read_config(classification_config)
+    exported_model(build(config), config, tmp_path)
+    assert str(tmp_path) in sys.path
+    assert Path(find_spec('colorsys').origin).parent == Path(os.__file__).parent
 
 
 def test_files_that_cannot_be_written(tmp_path: Path) -> None:
