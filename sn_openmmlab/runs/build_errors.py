@@ -7,7 +7,13 @@ from sn_openmmlab.errors import UsageError
 
 # An error raised in one of these is about what the config gave it.
 REGISTRIES = ('mmengine.registry',)
-BUILDERS = (*REGISTRIES, 'mmcv.cnn.bricks', 'sn_openmmlab.layers', 'sn_openmmlab.ops.arguments')
+BUILDERS = (
+    *REGISTRIES,
+    'mmcv.cnn.bricks',
+    'sn_openmmlab.hooks',
+    'sn_openmmlab.layers',
+    'sn_openmmlab.ops.arguments',
+)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import pytest
 from mmcv.cnn import ConvModule
-from mmengine.registry import MODELS
+from mmengine.registry import HOOKS, MODELS
 from torch import nn
 
 from sn_openmmlab.errors import UsageError
@@ -29,6 +29,24 @@ def test_mistake_of_the_config_is_one_sentence(model: dict, said: str) -> None:
 def test_option_of_another_layer_is_one_sentence() -> None:
     with pytest.raises(UsageError, match="argument 'inplace'"), building('it'):
         ConvModule(2, 2, 1, act_cfg=dict(type='SN'))
+
+
+@pytest.mark.parametrize(
+    'hook',
+    [
+        dict(type='SparsifyHook', begin='18'),
+        dict(type='SparsifyHook', begin=-1),
+        dict(type='SparsifyHook', begin=1, by_epoch=3),
+        dict(type='SparsifyHook', begn=1),
+        dict(type='BatchAverageHook', num_batches=0),
+        dict(type='BatchAverageHook', num_batches='9'),
+        dict(type='BatchAverageHook', variance='median'),
+        dict(type='BatchAverageHook', batch_norm=3),
+    ],
+)
+def test_wrong_argument_of_a_hook_is_one_sentence(hook: dict) -> None:
+    with pytest.raises(UsageError, match=r'^it cannot be built: .+\.$'), building('it'):
+        HOOKS.build(hook)
 
 
 def test_error_inside_a_class_passes_unchanged() -> None:

@@ -15,12 +15,16 @@ from sn_openmmlab.layers.names import LAYERS
 MODULE = 'exported_norms'
 _OURS = ('NormCheckHook', 'BatchNormWeightsHook', 'SparsifyHook', 'BatchAverageHook')
 _SN = (*LAYERS, *LAYERS.values())
-_HEAD = """\
-# Written by tools/sparsify.py --export. exported_norms.py has to lie beside this file.
+# By which the tool knows its own files.
+FIRST_LINE = '# Written by tools/sparsify.py --export.'
+# In quotes that the name of a folder can hardly break. At the end of the path, where no file of the
+# folder hides a package of the same name.
+_HEAD = f'''\
+{FIRST_LINE} exported_norms.py has to lie beside this file.
 import sys
 
-sys.path.insert(0, '{{ fileDirname }}')
-"""
+sys.path.append(r"""{{{{ fileDirname }}}}""")
+'''
 
 
 def module_text() -> str:

@@ -18,7 +18,12 @@ from sn_openmmlab import __version__
 from sn_openmmlab.analysis.choices import as_text, scope_choices
 from sn_openmmlab.checkpoints.files.writing import check_output, write_checkpoint, write_file
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.inference.export.config import MODULE, config_text, module_text
+from sn_openmmlab.inference.export.config import (
+    FIRST_LINE,
+    MODULE,
+    config_text,
+    module_text,
+)
 from sn_openmmlab.inference.export.layers import ExportedLayer, exported_layers
 from sn_openmmlab.inference.export.trial import Trial, features, try_model
 
@@ -62,14 +67,17 @@ def check_export_output(out: str | os.PathLike, inputs: Sequence[str]) -> None:
     """
     if Path(out).suffix != '.pth':
         raise UsageError(f'OUT must name a .pth file with --export, not {out}.')
-    module = Path(out).with_name(f'{MODULE}.py')
+    config, module = Path(out).with_suffix('.py'), Path(out).with_name(f'{MODULE}.py')
     if Path(out).stem == MODULE:
-        raise UsageError(f'{Path(out).with_suffix(".py")} is for another file: rename OUT.')
-    for file in (Path(out), Path(out).with_suffix('.py'), module):
+        raise UsageError(f'{config} is for another file: rename OUT.')
+    for file in (Path(out), config, module):
         check_output(file, inputs)
-    first = module_text().split('\n')[0]
-    if module.is_file() and not module.read_text().startswith(first):
-        raise UsageError(f'{module} was not written by this tool: name OUT in another folder.')
+    for file, first in ((config, FIRST_LINE), (module, module_text().split('\n')[0])):
+        if file.is_file() and not file.read_bytes().startswith(first.encode()):
+            raise UsageError(
+                f'{file} was not written by this tool and would be overwritten: name OUT in '
+                'another folder.'
+            )
 
 
 @torch.no_grad()
@@ -81,7 +89,7 @@ def export(model: nn.Module, config: Config) -> Export:
         config: that it was built from.
 
     Raises:
-        UsageError: the exported model does not compute what the sparse one does.
+        UsageError: the sparse model gives values that are not finite, or the exported one others.
     """
     scope = config.default_scope
     trial = try_model(model, scope)
@@ -89,14 +97,15 @@ def export(model: nn.Module, config: Config) -> Export:
     state = _state(model, layers)
     text = config_text(config, layers)
     built = build_exported(text, state, scope)
-    difference = max(
-        _largest_difference(_unit_outputs(model, built, trial, layers)),
-        _largest_difference(
-            list(zip(features(model, scope), features(built, scope), strict=True))
-            if hasattr(model, 'extract_feat')
-            else []
-        ),
-    )
+    pairs = _unit_outputs(model, built, trial, layers)
+    if hasattr(model, 'extract_feat'):
+        pairs += zip(features(model, scope), features(built, scope), strict=True)
+    if not all(bool(expected.isfinite().all()) for expected, _ in pairs):
+        raise UsageError(
+            'nothing was written, since the sparse model gives values that are not finite on a '
+            'random image: its weights or running statistics are damaged.'
+        )
+    difference = _largest_difference(pairs)
     if not difference <= TOLERANCE:
         raise UsageError(
             f'nothing was written, since the exported model differs by {difference:.1e} of the '
@@ -177,8 +186,9 @@ def _unit_outputs(
 def _largest_difference(pairs: Sequence[tuple[Tensor, Tensor]]) -> float:
     """Return the largest difference of two tensors, as a share of the largest value in them."""
     shares = [
-        ((found - expected).abs().max() / expected.abs().max().clamp(min=1e-12)).item()
+        (found - expected).abs().max() / expected.abs().max().clamp(min=1e-12)
         for expected, found in pairs
         if expected.numel()
     ]
-    return max(shares, default=0.0)
+    # Unlike Python's max, this does not lose NaN.
+    return torch.stack(shares).max().item() if shares else 0.0

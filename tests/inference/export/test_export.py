@@ -1,5 +1,8 @@
 """Exported models of the toolboxes predict as the sparse models do."""
 
+import os
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -108,9 +111,57 @@ def test_nothing_is_exported_that_differs(
         export(model, config)
 
 
+@pytest.mark.parametrize('value', [float('nan'), float('inf')])
+@pytest.mark.parametrize('number', [0, -1])
+def test_damaged_weights_are_not_exported(
+    number: int, value: float, classification_config: Path
+) -> None:
+    config = read_config(classification_config)
+    model = build(config)
+    convs = [layer for layer in model.backbone.modules() if isinstance(layer, nn.Conv2d)]
+    convs[number].weight.data.fill_(value)
+
+    with pytest.raises(UsageError, match='not finite'):
+        export(model, config)
+
+
+def test_no_difference_is_lost_beside_another() -> None:
+    one, nan = torch.ones(2), torch.tensor([1.0, float('nan')])
+    for pairs in ([(one, one), (one, nan)], [(one, nan), (one, one)]):
+        assert not module._largest_difference(pairs) <= module.TOLERANCE
+
+
+def test_the_folder_may_have_any_usual_name(classification_config: Path, tmp_path: Path) -> None:
+    config = read_config(classification_config)
+    model = build(config)
+    folder = tmp_path / "it's {{ here }} \\new #1"
+    folder.mkdir()
+    check_predictions(model, exported_model(model, config, folder), config.default_scope)
+
+
+def test_files_beside_the_export_hide_no_package(
+    classification_config: Path, tmp_path: Path
+) -> None:
+    (tmp_path / 'colorsys.py').write_text('')
+    config = read_config(classification_config)
+    exported_model(build(config), config, tmp_path)
+    assert str(tmp_path) in sys.path
+    assert Path(find_spec('colorsys').origin).parent == Path(os.__file__).parent
+
+
 def test_files_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r'must name a \.pth file'):
         check_export_output(tmp_path / 'out.onnx', [])
-    (tmp_path / 'exported_norms.py').write_text('print()')
+
+
+@pytest.mark.parametrize('name', ['exported_norms.py', 'out.py'])
+def test_files_of_others_are_kept(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text('print()')
     with pytest.raises(UsageError, match='was not written by this tool'):
         check_export_output(tmp_path / 'out.pth', [])
+
+
+def test_own_files_are_written_again(classification_config: Path, tmp_path: Path) -> None:
+    config = read_config(classification_config)
+    exported_model(build(config), config, tmp_path)
+    check_export_output(tmp_path / 'out.pth', [])
