@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 # used where it is installed, and no dependency
-OPTIONAL = {'sn_openmmlab': {'triton', 'mmpretrain'}, 'tests': {'mmpretrain'}}
+OPTIONAL = {'sn_openmmlab': {'triton', 'mmpretrain'}, 'tests': {'mmpretrain', 'mmdeploy'}}
 # what each stack brings, by the name of its distribution in onedl and in openmmlab
 TOOLBOXES = {
     'cv2': ('opencv-python', 'opencv-python'),
@@ -26,7 +26,7 @@ TOOLBOXES = {
 EXTRAS = {
     'sn_openmmlab': [],
     'tools': [],
-    'examples': [],
+    'examples': ['demo', 'dev'],
     'studies': ['demo', 'dev'],
     'tests': ['demo', 'dev', 'docs'],
 }
@@ -68,7 +68,7 @@ def test_every_import_is_declared(folder, repo, project):
     # scripts import the modules beside them
     folders = [repo / part for part in ('docs', 'tests', 'tools')]
     beside = {file.stem for part in folders for file in part.glob('*.py')}
-    ours = {'sn_openmmlab', 'studies', 'tests', 'tools', *beside}
+    ours = {'sn_openmmlab', 'examples', 'studies', 'tests', 'tools', *beside}
     modules = _imported(repo / folder) - set(sys.stdlib_module_names) - ours
     modules -= OPTIONAL.get(folder, set())
     requirements = [*project['dependencies']]
