@@ -7,6 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mmengine.logging import MessageHub, MMLogger
+from mmengine.registry import DefaultScope
+from mmengine.runner import CheckpointLoader
+from mmengine.visualization import Visualizer
 
 
 @pytest.fixture(scope='session')
@@ -82,9 +86,22 @@ def tested() -> Callable[[Path], dict]:
 
 
 @pytest.fixture
+def process_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the test, undo what a tool changes in its process."""
+    for kept in (MMLogger, MessageHub, Visualizer, DefaultScope):
+        monkeypatch.setattr(kept, '_instance_dict', kept._instance_dict.copy())
+    monkeypatch.setattr(CheckpointLoader, '_schemes', CheckpointLoader._schemes.copy())
+    for name in ('TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'):
+        # To be restored, it has to be set once.
+        monkeypatch.setenv(name, '')
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
 def fail(
     repo: Path,
     monkeypatch: pytest.MonkeyPatch,
+    process_state: None,
     capsys: pytest.CaptureFixture,
     tmp_path: Path,
 ) -> Callable[..., str]:

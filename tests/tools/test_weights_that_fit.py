@@ -6,10 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from mmengine.logging import MessageHub, MMLogger
-from mmengine.registry import DefaultScope
-from mmengine.runner import CheckpointLoader
-from mmengine.visualization import Visualizer
 
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
 
@@ -29,21 +25,7 @@ def batch_norm_run(detection_run: Path, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture
-def process_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the test, undo what a tool changes in its process."""
-    for kept in (MMLogger, MessageHub, Visualizer, DefaultScope):
-        monkeypatch.setattr(kept, '_instance_dict', kept._instance_dict.copy())
-    monkeypatch.setattr(CheckpointLoader, '_schemes', CheckpointLoader._schemes.copy())
-    for name in ('TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'):
-        # To be restored, it has to be set once.
-        monkeypatch.setenv(name, '')
-        monkeypatch.delenv(name)
-
-
-@pytest.fixture
-def refuse(
-    detection_config: Path, fail: Callable, process_state: None, tmp_path: Path
-) -> Callable[..., str]:
+def refuse(detection_config: Path, fail: Callable, tmp_path: Path) -> Callable[..., str]:
     """A function that runs a tool, which must end with one sentence, and returns the sentence."""
 
     def run(tool: str, *args: object, work_dir: Path = tmp_path / 'work') -> str:
