@@ -21,7 +21,7 @@ CONFIGS = {
     'detector': 'configs/demo/faster-rcnn_r18_fpn_sn-all_digits.py',
     'classifier': 'configs/demo/resnet18_sn_digits.py',
 }
-ROUNDS = 7
+ROUNDS = 15
 
 
 def main() -> None:
