@@ -7,11 +7,12 @@ from mmengine.logging import print_log
 from torch import Tensor
 
 from sn_openmmlab.checkpoints.names import few, shown
-from sn_openmmlab.checkpoints.norm_names import CONTROLS, batch_norm_of, batch_norms
+from sn_openmmlab.checkpoints.norm_names import batch_norm_of, batch_norms
 from sn_openmmlab.checkpoints.plans.norm_shapes import AUTHORS_SCOPES, BATCH_NORM
 from sn_openmmlab.checkpoints.start_ratio import controls_at
 from sn_openmmlab.checkpoints.weight_names import joined
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.layers.choice import CONTROLS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 _PARTS = (*BATCH_NORM.parts, 'num_batches_tracked')

@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from torch import Tensor
 
 from sn_openmmlab.checkpoints.weight_names import joined
+from sn_openmmlab.layers.choice import CONTROLS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
-
-CONTROLS = ('mean_weight', 'var_weight')
 
 
 def has_batch_norm(weights: Collection[str]) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+CONTROLS = ('mean_weight', 'var_weight')
 CHOICES = ('mean_choice', 'var_choice')
 
 Choice = tuple[int, ...]
@@ -44,14 +45,14 @@ def chosen_control(control: Tensor, choice: Tensor) -> Tensor:
     """
     places = torch.arange(control.shape[-1], device=control.device)
     others = (places != choice.unsqueeze(-1)).reshape(control.shape)
-    # In this order: the ratios of a λ that is NaN would be NaN.
+    # Both fills, since a λ that is not finite must not reach the ratios.
     return control.masked_fill(~others, 0.0).masked_fill(others, -float('inf'))
 
 
 def used_controls(
     controls: Sequence[Tensor], choices: Sequence[Tensor], used: Sequence[int]
 ) -> list[Tensor]:
-    """Return the control parameters of the scopes that were chosen by anything.
+    """Return λ and λ′ of the used scopes alone, with the ratios of the choices.
 
     Args:
         controls: λ and λ′.

@@ -7,9 +7,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from sn_openmmlab.errors import WeightsError
+from sn_openmmlab.layers.choice import CONTROLS
 from sn_openmmlab.layers.settings import MixSettings, layer_name, mismatch, read_settings
 
-_CONTROLS = ('mean_weight', 'var_weight')
 _NORM = ('weight', 'bias', 'running_mean', 'running_var')
 
 
@@ -36,7 +36,7 @@ def check_weights(
         WeightsError: if λ mixes other scopes than the layer does, or in another order, or if the
             layer computes the moments of a scope in another way or has other groups of ratios.
     """
-    given = [name for name in _CONTROLS if prefix + name in state_dict]
+    given = [name for name in CONTROLS if prefix + name in state_dict]
     if given:
         _check_settings(settings, prefix[:-1], record)
         for name in given:
@@ -79,4 +79,4 @@ def _check_shape(layer: nn.Module, scopes: tuple[str, ...], name: str, control: 
 
 def _has_controls(layer: nn.Module) -> bool:
     """Return whether λ has its usual name, which a parametrization or pruning changes."""
-    return all(name in layer._parameters for name in _CONTROLS)
+    return all(name in layer._parameters for name in CONTROLS)

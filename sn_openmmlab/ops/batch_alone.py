@@ -4,13 +4,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import batch_norm
 
+from sn_openmmlab.kernels.aten.passes import SMALL_OFFSET
 from sn_openmmlab.kernels.contract import Mixture, Moments
 from sn_openmmlab.kernels.plain.moments import statistics_dtype
 from sn_openmmlab.ops.autocast import without_autocast
-
-# In units of the standard deviation: torch's CPU kernel adds the offset of the mean to β, which
-# costs a larger one significant digits.
-SMALL_OFFSET = 16
 
 
 def is_batch_alone(mixture: Mixture, given: Moments | None, controls: Moments) -> bool:
@@ -38,7 +35,8 @@ def batch_alone(
     mean, var, weight, bias = (
         None if table is None else table.to(dtype) for table in (*given, weight, bias)
     )
-    # Elsewhere the kernels subtract the mean first, and the check would wait for the device.
+    # torch's CPU kernel adds the offset of the mean to β, which costs a large one digits. Elsewhere
+    # the kernels subtract the mean first, and the check would wait for the device.
     if x.is_cpu and (mean * (var + eps).rsqrt()).abs().amax() > SMALL_OFFSET:
         return None
     with without_autocast(x.device):

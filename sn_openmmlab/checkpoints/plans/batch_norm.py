@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from sn_openmmlab.checkpoints.names import few
-from sn_openmmlab.checkpoints.norm_names import CONTROLS, as_sn, batch_norms
+from sn_openmmlab.checkpoints.norm_names import as_sn, batch_norms
 from sn_openmmlab.checkpoints.plans.layout import Layout
 from sn_openmmlab.checkpoints.plans.norm_shapes import AUTHORS_SCOPES, BATCH_NORM, Shape
 from sn_openmmlab.checkpoints.plans.plan import Plan, make_plan
@@ -21,6 +21,7 @@ from sn_openmmlab.checkpoints.plans.resnet import (
 from sn_openmmlab.checkpoints.start_ratio import controls_at
 from sn_openmmlab.checkpoints.weight_names import bare_names, joined
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.layers.choice import CONTROLS
 from sn_openmmlab.layers.convert.from_batch_norm import BATCH_RATIO
 
 # Only for a ResNet is it known which weights a file must have.

@@ -5,12 +5,10 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
-from sn_openmmlab.layers.choice import CHOICES
+from sn_openmmlab.layers.choice import CHOICES, CONTROLS
 from sn_openmmlab.layers.settings import layer_name
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.ops.arguments import check_ratio_groups
-
-_CONTROLS = ('mean_weight', 'var_weight')
 
 
 def split_ratios(module: nn.Module, num_ratio_groups: int) -> nn.Module:
@@ -78,7 +76,7 @@ def split_ratio_weights(weights: Mapping[str, Tensor], module: nn.Module) -> dic
     for name, layer in module.named_modules():
         if isinstance(layer, SwitchNorm):
             prefix = f'{name}.' if name else ''
-            for part in (*_CONTROLS, *CHOICES):
+            for part in (*CONTROLS, *CHOICES):
                 if prefix + part in split:
                     old = split[prefix + part]
                     trained = len(old) if part in CHOICES or old.dim() > 1 else 1
@@ -98,7 +96,7 @@ def _check_multiple(name: str, trained: int, wanted: int) -> None:
 
 
 def _split(layer: SwitchNorm, groups: int) -> None:
-    for part in _CONTROLS:
+    for part in CONTROLS:
         old = getattr(layer, part)
         new = _repeated(old.detach(), layer.num_ratio_groups, groups)
         setattr(layer, part, nn.Parameter(new, requires_grad=old.requires_grad))
