@@ -162,7 +162,8 @@ class BatchRenorm(_InstanceNorm):
         """Return how far a bound has grown, from 0 at `begin` to 1 at `end`."""
         # A tensor, since reading the number would wait for the GPU.
         done = self.num_batches_tracked - self.begin
-        return (done / (end - self.begin) if end > self.begin else done >= 0).float().clamp(0, 1)
+        share = done / (end - self.begin) if end > self.begin else (done >= 0).float()
+        return share.clamp(0, 1)
 
     @torch.no_grad()
     def _correct(self, x: Tensor, mean: Tensor, var: Tensor) -> tuple[Tensor, Tensor]:
