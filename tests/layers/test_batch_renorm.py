@@ -78,7 +78,7 @@ def test_training_follows_the_formulas_batch_by_batch(shape, backend, randomized
     assert layer.num_batches_tracked == len(SHORT_LIMITS)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(st.data())
 def test_any_shape_scale_and_bounds_follow_the_formulas(randomized, data):
     torch.manual_seed(data.draw(st.integers(0, 2**16)))

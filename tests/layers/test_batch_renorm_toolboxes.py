@@ -9,6 +9,7 @@ from mmengine.model import convert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 
 from sn_openmmlab import BatchRenorm, convert_batch_norm
 
@@ -58,6 +59,26 @@ def test_mmcv_knows_it_as_a_norm_and_names_it_as_batch_norm():
     name, layer = build_norm_layer(dict(type='BRN', begin=7, requires_grad=False), 4, postfix=1)
     assert (name, layer.begin, is_norm(layer)) == ('bn1', 7, True)
     assert not any(p.requires_grad for p in layer.parameters())
+
+
+def test_activation_checkpointing_counts_a_step_twice():
+    layer = BatchRenorm(3)
+    x = torch.randn(4, 3, requires_grad=True)
+    checkpoint(layer, x, use_reentrant=False).sum().backward()
+    assert layer.num_batches_tracked == 2
+
+
+@pytest.mark.slow
+def test_compiled_exported_and_traced_it_gives_the_same():
+    layer, other = (BatchRenorm(3, begin=1, r_end=3, d_end=3) for _ in range(2))
+    compiled = torch.compile(other, backend='eager', fullgraph=True)
+    for _ in range(4):
+        x = torch.randn(2, 3, 4, 4) * 3 + 1
+        torch.testing.assert_close(compiled(x), layer(x))
+    torch.testing.assert_close(other.state_dict(), layer.state_dict())
+    layer.eval()
+    for graph in (torch.export.export(layer, (x,)).module(), torch.jit.trace(layer, x)):
+        torch.testing.assert_close(graph(x), layer(x))
 
 
 def on_rank(rank, world):
