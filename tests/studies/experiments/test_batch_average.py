@@ -10,6 +10,7 @@ from matplotlib.image import imread
 from sn_openmmlab.runs.config import read_config
 from studies.experiments import batch_average
 from studies.experiments.records import Record
+from tests.studies.experiments.settings import without_norms
 
 pytest.importorskip('mmpretrain')
 pytest.importorskip('mmdet')
@@ -50,12 +51,6 @@ def test_runs_of_a_task_differ_in_the_norm_and_the_seed_alone(
         'images': [{'id': 0}, {'id': 2}],
         'annotations': [{'image_id': 0}, {'image_id': 2}],
     }
-
-
-def without_norms(settings: object) -> object:
-    if isinstance(settings, dict):
-        return {k: without_norms(v) for k, v in settings.items() if k != 'norm_cfg'}
-    return [without_norms(item) for item in settings] if isinstance(settings, list) else settings
 
 
 def make(variant: str, seed: int, metric: str, value: float) -> Record:
