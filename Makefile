@@ -16,7 +16,7 @@ QUICKSTART_CLS := configs/demo/resnet18_sn_digits.py
 .PHONY: help env data quickstart quickstart-mask quickstart-seg quickstart-cls \
 	test test-slow coverage benchmark \
 	experiment experiment-from-bn experiment-from-imagenet experiment-cifar experiment-from-cifar \
-	experiment-variants experiment-batch-average experiment-sparse zoo \
+	experiment-variants experiment-batch-average experiment-sparse experiment-geometry zoo \
 	lint format docs docs-serve dist
 
 help: ## list the targets
@@ -87,6 +87,9 @@ experiment-batch-average: data ## compare batch average and moving averages over
 
 experiment-sparse: data ## make the classifiers of experiment-batch-average sparse and fine-tune them, into docs/sparse
 	$(PY) -m studies.sparse --out docs/sparse --work-dir work_dirs/batch_average
+
+experiment-geometry: env ## check Remark 1 of the paper, into docs/geometry
+	$(PY) -m studies.geometry --out docs/geometry
 
 zoo: env ## build every config of the toolboxes with SN, train a sample for a step, into docs/zoo
 	OMP_NUM_THREADS=1 $(PY) -m studies.zoo --out docs/zoo
