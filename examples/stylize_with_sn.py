@@ -24,6 +24,7 @@ from studies.experiments.imagenet_network import pretrained_network
 # What each norm mixes. With one scope, SN is that norm.
 NORMS = {'IN': ('in',), 'BN': ('bn',), 'SN': ('in', 'ln', 'bn')}
 SIDE, BATCH, STEPS = 96, 4, 2000
+SHOWN = 256
 LEARNING_RATE, STYLE_WEIGHT = 0.003, 1.0
 # The blocks of EfficientNet-Lite0 whose outputs are compared: of strides 2, 4, 8 and 16.
 BLOCKS, CONTENT = (0, 2, 4, 10), 2
@@ -42,18 +43,20 @@ class Residual(nn.Module):
 
 
 class Stylizer(nn.Module):
-    """The network of Johnson et al., at half the width and with three residual blocks of five."""
+    """The network of Johnson et al., narrower and with three of its five residual blocks."""
 
     def __init__(self, norm: str) -> None:
         super().__init__()
-        self.layers = nn.Sequential(
+        self.down = nn.Sequential(
             convolution(3, 12, 5, norm),
             nn.ReLU(),
             convolution(12, 24, 3, norm, stride=2),
             nn.ReLU(),
             convolution(24, 48, 3, norm, stride=2),
             nn.ReLU(),
-            *(Residual(48, norm) for _ in range(3)),
+        )
+        self.residual = nn.Sequential(*(Residual(48, norm) for _ in range(3)))
+        self.up = nn.Sequential(
             nn.Upsample(scale_factor=2),
             convolution(48, 24, 3, norm),
             nn.ReLU(),
@@ -66,7 +69,7 @@ class Stylizer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return stylized images for images (N, 3, H, W) in [-1, 1]; 4 divides H and W."""
-        return self.layers(x)
+        return self.up(self.residual(self.down(x)))
 
 
 class Perception(nn.Module):
@@ -146,3 +149,45 @@ def train(
     # The paper's batch average: the statistics of 'bn' that evaluation uses.
     batch_average(network, photographs.split(BATCH), lambda copy, images: copy(images))
     return network.eval(), torch.tensor(losses)
+
+
+@torch.no_grad()
+def stylize(network: Stylizer, images: Tensor) -> Tensor:
+    """Return stylized images, one at a time through the network."""
+    return torch.cat([network(image) for image in images.split(1)])
+
+
+def main() -> None:
+    """Train on the photographs, and write them stylized, each with the same name."""
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('photographs', type=Path, help='a folder of nothing but images')
+    parser.add_argument('style', type=Path, help='the picture whose style is learned')
+    parser.add_argument('out', type=Path, help='the folder of the stylized photographs')
+    parser.add_argument('--norm', choices=NORMS, default='SN', help='%(default)s')
+    parser.add_argument('--steps', type=int, default=STEPS, help='%(default)s')
+    args = parser.parse_args()
+    if not args.photographs.is_dir() or not any(args.photographs.iterdir()):
+        parser.error(f'{args.photographs} is not a folder of images: name one.')
+
+    args.out.mkdir(parents=True, exist_ok=True)
+    files = sorted(args.photographs.iterdir())
+    photographs = torch.stack([read(file) for file in files])
+    network, losses = train(args.norm, photographs, read(args.style), args.steps)
+    content, painted = losses[-50:].mean(0).tolist()
+    print(f'{args.norm}: content loss {content:.3f}, style loss {painted:.3f} in the last 50 steps')
+    for file in files:
+        write(stylize(network, read(file, SHOWN)[None])[0], args.out / f'{file.stem}.png')
+    for name, layer in network.named_modules():
+        if isinstance(layer, SwitchNorm) and len(layer.scopes) > 1:
+            means, variances = (ratios.tolist() for ratios in layer.importance_ratios())
+            print(f'{name}: means {shown(layer, means)}; variances {shown(layer, variances)}')
+
+
+def shown(layer: SwitchNorm, ratios: list[float]) -> str:
+    """Return the ratios of a layer as text, such as `'in 0.500, ln 0.250, bn 0.250'`."""
+    pairs = zip(layer.scopes, ratios, strict=True)
+    return ', '.join(f'{scope} {ratio:.3f}' for scope, ratio in pairs)
+
+
+if __name__ == '__main__':
+    main()
