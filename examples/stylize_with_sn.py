@@ -25,7 +25,7 @@ from studies.experiments.imagenet_network import pretrained_network
 NORMS = {'IN': ('in',), 'BN': ('bn',), 'SN': ('in', 'ln', 'bn')}
 SIDE, BATCH, STEPS = 96, 4, 2000
 SHOWN = 256
-LEARNING_RATE, STYLE_WEIGHT = 0.003, 1.0
+LEARNING_RATE, STYLE_WEIGHT = 0.003, 5.0
 # The blocks of EfficientNet-Lite0 whose outputs are compared: of strides 2, 4, 8 and 16.
 BLOCKS, CONTENT = (0, 2, 4, 10), 2
 

@@ -16,7 +16,7 @@ from studies.experiments.records import Record, mean_ratios
 
 SEEDS = (0, 1, 2)
 TRAINED, TESTED = 150, 50
-STEPS = 600
+STEPS = 400
 LOSSES = ('content', 'style', 'loss')
 # Steps of which a record keeps the mean.
 WINDOW = 20
