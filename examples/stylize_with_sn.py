@@ -121,7 +121,12 @@ def relative(found: Tensor, target: Tensor) -> Tensor:
 def read(file: Path, side: int = SIDE) -> Tensor:
     """Return an image as (3, side, side) in [-1, 1]."""
     with Image.open(file) as image:
-        pixels = np.array(image.convert('RGB').resize((side, side), Image.Resampling.BICUBIC))
+        return as_tensor(image, side)
+
+
+def as_tensor(image: Image.Image, side: int) -> Tensor:
+    """Return an image of PIL as (3, side, side) in [-1, 1]."""
+    pixels = np.array(image.convert('RGB').resize((side, side), Image.Resampling.BICUBIC))
     return torch.from_numpy(pixels).permute(2, 0, 1).float() / 127.5 - 1
 
 

