@@ -64,12 +64,21 @@ def _check_controls(layer: str, found: Mapping[str, Tensor | None]) -> None:
             f'{_of(layer)} are damaged: its mean_weight and var_weight must have the same shape, '
             '(scopes,) or (groups, scopes).'
         )
+    if not (_holds_fractions(mean) and _holds_fractions(var)):
+        raise UsageError(
+            f'{_of(layer)} are damaged: its mean_weight and var_weight must be dense tensors of '
+            'floating-point numbers.'
+        )
     sparse = found[CHOICES[0]] is not None
-    if not sparse and not (mean.isfinite().all() and var.isfinite().all()):
+    if not sparse and not (mean.float().isfinite().all() and var.float().isfinite().all()):
         raise UsageError(
             f'{_of(layer)} are not finite: the training went wrong before it was saved, so name an '
             'earlier checkpoint.'
         )
+
+
+def _holds_fractions(x: Tensor) -> bool:
+    return x.is_floating_point() and x.layout == torch.strided and not x.is_meta
 
 
 def _check_scopes(layer: str, scopes: tuple[str, ...] | None) -> None:
