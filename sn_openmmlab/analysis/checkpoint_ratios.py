@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from sn_openmmlab.analysis.importance import LayerRatios, ratio_rows
+from sn_openmmlab.analysis.norms import bare_name
 from sn_openmmlab.analysis.places import find_places
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
 from sn_openmmlab.checkpoints.files.weights import find_weights
@@ -53,7 +54,7 @@ def checkpoint_ratios(checkpoint: Mapping[str, Any]) -> list[LayerRatios]:
         _check_controls(layer, found)
         scopes = settings.scopes_of(full, found[CONTROLS[0]].shape[-1])
         _check_scopes(layer, scopes)
-        rows += ratio_rows(layer, scopes, *_ratios(layer, found, scopes), place)
+        rows += ratio_rows(bare_name(layer), scopes, *_ratios(layer, found, scopes), place)
     return rows
 
 

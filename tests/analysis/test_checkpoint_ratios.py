@@ -92,6 +92,22 @@ def test_file_of_a_model_has_the_ratios_of_the_model(
     assert read_ratios(tmp_path / 'model.pth') == without_strides(importance_ratios(model))
 
 
+@pytest.mark.parametrize(
+    'wrap',
+    [
+        torch.compile,
+        nn.DataParallel,
+        torch.optim.swa_utils.AveragedModel,
+        lambda model: nn.DataParallel(torch.compile(model)),
+    ],
+    ids=['compiled', 'parallel', 'averaged', 'parallel and compiled'],
+)
+def test_file_of_a_wrapped_model_has_the_names_of_the_model(wrap: Callable) -> None:
+    model = network()
+    rows = checkpoint_ratios(wrap(model).state_dict())
+    assert rows == without_strides(importance_ratios(model))
+
+
 def test_scopes_come_from_the_config_where_no_layer_recorded_them() -> None:
     model = network(scopes=('ln', 'bn'))
     config = "model = dict(backbone=dict(norm_cfg=dict(type='SN', scopes=('ln', 'bn'))))"
