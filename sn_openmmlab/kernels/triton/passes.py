@@ -1,7 +1,7 @@
 """The four passes over the big tensors, one Triton kernel each; they compute in float32.
 
-See `Passes` in `kernels/contract.py` for arguments and results. A pass that reduces splits long
-rows over several programs and merges what they found, always in the same order.
+Tables are (N, C), and β is (C,). A pass that reduces splits long rows over several programs and
+merges what they found, always in the same order.
 """
 
 import torch

@@ -1,9 +1,9 @@
 """The arithmetic between the passes, on (N, C) tables, in float32.
 
-See `Tables` in `kernels/contract.py` for arguments and results, and `aten/tables.py` for the
-equations of the gradients. A program of `mix` and `position_gradients` takes channels of a sample
-that are in the same groups, or all channels, and pools by itself what its scopes need. Means are
-mixed as distances from the instance mean: then ratios that do not add up to exactly 1 lose no
+Pairs of tables are tuples or stacked; see `kernels/contract.py` for them, and `aten/tables.py` for
+the equations of the gradients. A program of `mix` and `position_gradients` takes channels of a
+sample that are in the same groups, or all channels, and pools by itself what its scopes need. Means
+are mixed as distances from the instance mean: then ratios that do not add up to exactly 1 lose no
 digits of a large common offset.
 """
 
@@ -37,7 +37,7 @@ def mix(
     """Return the mixed mean and `1 / sqrt(mixed variance + ε)`."""
     centre, rstd = mean.new_empty((2, *mean.shape))
     programs, sizes, constants = _plan(mean, controls, mixture)
-    tables = (mean, var, *_vectors(*(batch or (None, None)), *controls), centre, rstd)
+    tables = (mean, var, *_vectors(*_pair(batch), *controls), centre, rstd)
     launch(mix_kernel, programs, *tables, *sizes, mixture.eps, **constants)
     return centre, rstd
 
@@ -72,8 +72,7 @@ def position_gradients(
     slope, offset = mean.new_empty((2, *mean.shape))
     programs, sizes, constants = _plan(mean, controls, mixture)
     partials = mean.new_empty((2, programs, MOST_SCOPES.value))
-    batch, batch_gradients = (pair or (None, None) for pair in (batch, batch_gradients))
-    vectors = _vectors(*batch, *batch_gradients, weight, *controls)
+    vectors = _vectors(*_pair(batch), *_pair(batch_gradients), weight, *controls)
     tables = (*sums, *instances, *mixed, *vectors, slope, offset, *partials)
     divisors = (float(positions), max(positions - mixture.correction, 1) / 2)
     launch(positions_kernel, programs, *tables, *sizes, *divisors, **constants)
@@ -108,6 +107,10 @@ def _plan(
 
 def _ratio_groups(controls: Moments) -> int:
     return len(controls[0]) if controls[0].dim() == 2 else 1
+
+
+def _pair(pair: Moments | Tensor | None) -> Moments | Tensor:
+    return (None, None) if pair is None else pair
 
 
 def _vectors(*vectors: Tensor | None) -> list[Tensor | None]:

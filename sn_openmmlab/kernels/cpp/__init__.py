@@ -1,0 +1,6 @@
+"""The fused op compiled for the CPU: loops over memory in C++, `csrc/`.
+
+- `library.py` loads what was compiled when the package was installed, if it fits this torch.
+- `stages.py` provides the contract, and `whole.py` the op in one call, with its backward pass.
+- `fakes.py` tells torch the shapes of the results.
+"""
