@@ -1,5 +1,8 @@
 """``python -m sn_openmmlab`` says which backends can run."""
 
+import shutil
+
+import pytest
 import torch
 
 import sn_openmmlab
@@ -13,6 +16,12 @@ def test_it_prints_the_versions_and_every_backend(run_tool):
     assert first == f'sn_openmmlab {sn_openmmlab.__version__}, torch {torch.__version__}'
     assert [line.split()[0] for line in lines] == list(backends.BACKENDS)
     assert all(line.split(maxsplit=1)[1].startswith(('available', 'not a')) for line in lines)
+
+
+@pytest.mark.skipif(shutil.which('c++') is None, reason='there is no C++ compiler')
+def test_the_projects_own_environment_has_the_compiled_kernels():
+    # The tests of the kernels are skipped without them.
+    assert backends.availability()['cpp'] is None
 
 
 def test_it_says_why_a_backend_is_not_available(monkeypatch, capsys):

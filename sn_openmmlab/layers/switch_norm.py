@@ -31,7 +31,7 @@ from sn_openmmlab.layers.loading import check_weights
 from sn_openmmlab.layers.scripted import scripted_forward
 from sn_openmmlab.layers.settings import layer_name, record_settings, settings_of
 from sn_openmmlab.ops.arguments import check_groups, check_ratio_groups, check_scopes
-from sn_openmmlab.ops.compute import tracked_switch_norm
+from sn_openmmlab.ops.compute import compute_switch_norm
 from sn_openmmlab.ops.counted import counted_switch_norm
 from sn_openmmlab.ops.running import Running
 
@@ -227,7 +227,7 @@ class SwitchNorm(_InstanceNorm):
         arguments = (x, (self.weight, self.bias), self._controls(), mixture, running, training)
         if group is None and is_counted(self):
             return counted_switch_norm(*arguments)
-        return tracked_switch_norm(*arguments, group)
+        return compute_switch_norm(*arguments, group)[0]
 
     def _running(self) -> Running | None:
         """Return the running statistics of `'bn'`, if there are any and the layer uses `'bn'`."""

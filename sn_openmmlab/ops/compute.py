@@ -15,7 +15,7 @@ from sn_openmmlab.ops.whole import whole_switch_norm
 Affine = tuple[Tensor | None, Tensor | None]
 
 
-def tracked_switch_norm(
+def compute_switch_norm(
     x: Tensor,
     affine: Affine,
     controls: Moments,
@@ -23,7 +23,7 @@ def tracked_switch_norm(
     running: Running | None,
     training: bool,
     group: ProcessGroup | None,
-) -> Tensor:
+) -> tuple[Tensor, BatchMoments | None]:
     """Normalize `x`, and move the running statistics in training.
 
     Args:
@@ -31,40 +31,10 @@ def tracked_switch_norm(
         affine: γ and β.
         controls: λ and λ′.
         mixture: what to mix.
-        running: the running statistics of `'bn'`; None to use those of the batch alone.
+        running: the running statistics of `'bn'`, or None.
         training: whether the moments of `'bn'` are those of this batch, towards which the running
-            statistics move; if not, the running statistics are the moments, where there are any.
-        group: the processes whose batches `'bn'` pools, or None.
-
-    Returns:
-        The output.
-    """
-    backend = choose_backend(x, mixture.scopes)
-    if backend == 'cpp' and group is None and x.numel() > 0:
-        return whole_switch_norm(x, affine, controls, mixture, running, training)[0]
-    given = None if training or running is None else running.moments
-    y, observed = _compute(backend, x, affine, controls, mixture, given, group)
-    if training and running is not None and observed is not None:
-        track(running, observed)
-    return y
-
-
-def given_switch_norm(
-    x: Tensor,
-    affine: Affine,
-    controls: Moments,
-    mixture: Mixture,
-    given: Moments | None,
-    group: ProcessGroup | None,
-) -> tuple[Tensor, BatchMoments | None]:
-    """Normalize `x`; see `switch_norm`.
-
-    Args:
-        x: the input.
-        affine: γ and β.
-        controls: λ and λ′.
-        mixture: what to mix.
-        given: moments of `'bn'` in place of those of this batch, or None.
+            statistics move. If not, they are the running statistics, or without any those of the
+            batch.
         group: the processes whose batches `'bn'` pools, or None.
 
     Returns:
@@ -72,9 +42,12 @@ def given_switch_norm(
     """
     backend = choose_backend(x, mixture.scopes)
     if backend == 'cpp' and group is None and x.numel() > 0:
-        running = None if given is None else Running(*given, None, None)
-        return whole_switch_norm(x, affine, controls, mixture, running, training=given is None)
-    return _compute(backend, x, affine, controls, mixture, given, group)
+        return whole_switch_norm(x, affine, controls, mixture, running, training)
+    given = None if training or running is None else running.moments
+    y, observed = _compute(backend, x, affine, controls, mixture, given, group)
+    if training and running is not None and observed is not None:
+        track(running, observed)
+    return y, observed
 
 
 def _compute(

@@ -34,7 +34,7 @@ def counted_switch_norm(
     running: Running | None,
     training: bool,
 ) -> Tensor:
-    """Do what `tracked_switch_norm` does for a process alone, as one node in a recording."""
+    """Do what `compute_switch_norm` does for a process alone, as one node in a recording."""
     given = None if training or running is None else running.moments
     y, mean, var = torch.ops.sn_openmmlab.switch_norm(
         x,

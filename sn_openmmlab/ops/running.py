@@ -10,19 +10,19 @@ from sn_openmmlab.ops.batch import BatchMoments
 
 
 class Running(NamedTuple):
-    """Running statistics, and how they move.
+    """Running statistics, and how they move; without a number of batches they stay as they are.
 
     Attributes:
         mean: (C,).
         var: (C,).
-        num_batches: the number of batches, a scalar.
+        num_batches: the number of batches, a scalar, or None.
         momentum: the share of the new value, in [0, 1]; None for one over the number of batches.
     """
 
     mean: Tensor
     var: Tensor
-    num_batches: Tensor
-    momentum: float | None
+    num_batches: Tensor | None = None
+    momentum: float | None = None
 
     @property
     def moments(self) -> Moments:

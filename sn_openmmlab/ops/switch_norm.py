@@ -8,7 +8,8 @@ from torch.distributed import ProcessGroup
 from sn_openmmlab.kernels.contract import Mixture
 from sn_openmmlab.ops.arguments import check_arguments
 from sn_openmmlab.ops.batch import BatchMoments
-from sn_openmmlab.ops.compute import given_switch_norm
+from sn_openmmlab.ops.compute import compute_switch_norm
+from sn_openmmlab.ops.running import Running
 
 
 def switch_norm(
@@ -76,4 +77,6 @@ def switch_norm(
     mixture = Mixture(tuple(scopes), num_groups, correction, eps, instance_variance)
     group = group if 'bn' in mixture.scopes and batch_moments is None else None
     controls = (mean_weight, var_weight)
-    return given_switch_norm(x, (weight, bias), controls, mixture, batch_moments, group)
+    given = None if batch_moments is None else Running(*batch_moments)
+    affine = (weight, bias)
+    return compute_switch_norm(x, affine, controls, mixture, given, given is None, group)

@@ -35,7 +35,7 @@ def whole_switch_norm(
     running: Running | None,
     training: bool,
 ) -> tuple[Tensor, BatchMoments | None]:
-    """Normalize `x`, which is not empty; see `tracked_switch_norm` for the arguments.
+    """Normalize `x`, which is not empty; see `compute_switch_norm` for the arguments.
 
     Returns:
         The output, and the moments of the batch; None where they are given or not mixed.

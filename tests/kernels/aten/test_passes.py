@@ -1,7 +1,7 @@
 """The passes in float32 and half precision against sums written out in float64.
 
 A sum of many numbers is near when its error is a few units of 2**-24 times the sum of their
-absolute values. Then it does not matter how the numbers are split into blocks or rows.
+absolute values.
 """
 
 import pytest

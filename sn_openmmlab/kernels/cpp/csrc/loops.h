@@ -46,6 +46,14 @@ struct Deviation {
   double square;
 };
 
+// Add what is known of more numbers to what is known of `before` ones: the law of total variance.
+inline void merge(Deviation* all, double before, const Deviation& more, double count) {
+  const double gap = more.mean - all->mean;
+  const double share = count / (before + count);
+  all->mean += gap * share;
+  all->square += more.square + gap * gap * before * share;
+}
+
 // Of an output's gradient: its sum, and its dot product with the deviation of the input.
 struct Sums {
   double total;

@@ -247,10 +247,7 @@ void instance_moments(const Arranged& x, std::int64_t correction, A* mean, A* va
     reduce<Deviation>(
         way.split(), [&](const Item& item, Deviation* found) { way.moments(values, item, found); },
         [](Deviation* all, std::int64_t before, const Deviation& more, std::int64_t count) {
-          const double gap = more.mean - all->mean, earlier = static_cast<double>(before);
-          const double share = static_cast<double>(count) / static_cast<double>(before + count);
-          all->mean += gap * share;
-          all->square += more.square + gap * gap * earlier * share;
+          merge(all, static_cast<double>(before), more, static_cast<double>(count));
         },
         [&](std::int64_t entry, const Deviation& found) {
           mean[entry] = static_cast<A>(found.mean);

@@ -34,8 +34,9 @@ std::tuple<at::Tensor, at::Tensor> normalize(const at::Tensor& x, const at::Tens
   at::Tensor y;
   for_statistics(x.scalar_type(), [&](auto number) {
     using A = decltype(number);
-    const auto moments = Vector<A>::of_table(batch);
-    const Vector<A> gamma("weight", weight, x.size(1)), beta("bias", bias, x.size(1));
+    const Table<A> moments(batch);
+    const auto gamma = vector_of<A>("weight", weight, x.size(1));
+    const auto beta = vector_of<A>("bias", bias, x.size(1));
     y = fill_output(x, arrange(x), data<const A>(instances), moments.get(), gamma.get(),
                     beta.get(), ratios, {scopes, num_groups, 0, eps}, data<A>(mixed));
   });
@@ -49,7 +50,7 @@ std::tuple<at::Tensor, at::Tensor> sum_gradients(const at::Tensor& dy, const at:
   const at::Tensor channels = at::empty({4, x.size(1)}, mixed.options());
   for_statistics(x.scalar_type(), [&](auto number) {
     using A = decltype(number);
-    const Vector<A> gamma("weight", weight, x.size(1));
+    const auto gamma = vector_of<A>("weight", weight, x.size(1));
     const Arranged arranged = arrange(x);
     fill_sums(with_strides_of(dy, arranged.x), arranged, data<const A>(mixed), gamma.get(),
               data<A>(sums), data<A>(channels));
@@ -67,9 +68,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> input_gradients(
   ControlGradients controls;
   for_statistics(x.scalar_type(), [&](auto number) {
     using A = decltype(number);
-    const auto moments = Vector<A>::of_table(batch);
-    const auto d_batch = Vector<A>::of_table(batch_gradients);
-    const Vector<A> gamma("weight", weight, x.size(1));
+    const Table<A> moments(batch);
+    const Table<A> d_batch(batch_gradients);
+    const auto gamma = vector_of<A>("weight", weight, x.size(1));
     const Backward<A> given{shape_of(x),     data<const A>(sums), data<const A>(instances),
                             data<const A>(mixed), moments.get(),  d_batch.get(),
                             gamma.get(),     std::max<std::int64_t>(extent_of(x).positions, 1)};

@@ -56,13 +56,12 @@ inline void check_vector(const char* name, const at::Tensor& vector, std::int64_
                     " channels of the input, but its shape is ", vector.sizes(), ".");
 }
 
-// A vector of C numbers in the type of the tables, such as weight and bias; or none.
+// A small tensor in the type of the tables; or none.
 template <class A>
-class Vector {
+class Table {
  public:
-  Vector(const char* name, const MaybeTensor& tensor, std::int64_t channels) {
+  explicit Table(const MaybeTensor& tensor) {
     if (!tensor.has_value() || !tensor->defined()) return;
-    check_vector(name, *tensor, channels);
     constexpr auto type = std::is_same_v<A, double> ? at::kDouble : at::kFloat;
     held_ = tensor->to(type).contiguous();
     data_ = data<A>(held_);
@@ -71,15 +70,16 @@ class Vector {
   // Return the numbers, or a null pointer.
   const A* get() const { return data_; }
 
-  // Hold a table of any shape in the type of the tables, or none.
-  static Vector of_table(const MaybeTensor& table) {
-    return Vector("table", table.has_value() ? MaybeTensor(table->reshape(-1)) : table,
-                  table.has_value() ? table->numel() : 0);
-  }
-
  private:
   at::Tensor held_;
   const A* data_ = nullptr;
 };
+
+// Return a parameter of C numbers, or none; raise ValueError if it is of another size.
+template <class A>
+Table<A> vector_of(const char* name, const MaybeTensor& vector, std::int64_t channels) {
+  if (vector.has_value() && vector->defined()) check_vector(name, *vector, channels);
+  return Table<A>(vector);
+}
 
 }  // namespace sn_openmmlab

@@ -21,8 +21,8 @@ bool mixes_batch(at::IntArrayRef scopes) {
 template <class A>
 void take_given(const Shape& shape, const at::Tensor& mean, const at::Tensor& var, A* batch,
                 A* instances) {
-  const Vector<A> means("running_mean", mean, shape.channels);
-  const Vector<A> variances("running_var", var, shape.channels);
+  const auto means = vector_of<A>("running_mean", mean, shape.channels);
+  const auto variances = vector_of<A>("running_var", var, shape.channels);
   std::copy_n(means.get(), shape.channels, batch);
   std::copy_n(variances.get(), shape.channels, batch + shape.channels);
   if (instances == nullptr) return;
@@ -67,7 +67,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> forward(
     } else if (mixes) {
       batch_moments(shape, instances, data<A>(batch));
     }
-    const Vector<A> gamma("weight", weight, shape.channels), beta("bias", bias, shape.channels);
+    const auto gamma = vector_of<A>("weight", weight, shape.channels);
+    const auto beta = vector_of<A>("bias", bias, shape.channels);
     y = fill_output<A>(x, arranged, instances, mixes ? data<A>(batch) : nullptr, gamma.get(),
                        beta.get(), ratios, {scopes, num_groups, correction, eps}, mixed);
   });
@@ -92,7 +93,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> backward(
     const A *instances = data<A>(tables), *mixed = instances + 2 * entries;
     const std::unique_ptr<A[]> held(new A[2 * entries + 4 * channels]);
     A *sums = held.get(), *of_channels = sums + 2 * entries;
-    const Vector<A> gamma("weight", weight, channels);
+    const auto gamma = vector_of<A>("weight", weight, channels);
     const Arranged arranged = arrange(x);
     const at::Tensor gradients = with_strides_of(dy, arranged.x);
     fill_sums(gradients, arranged, mixed, gamma.get(), sums, of_channels);
