@@ -67,8 +67,10 @@ class Forward(NamedTuple):
 class Stages(Protocol):
     """The four stages. Big tensors are of shape (N, C, *) and of any strides."""
 
-    def observe(self, x: Tensor, mixture: Mixture) -> tuple[Tensor, Tensor]:
-        """Return `instances` (the first line of Eq. 4) and `batch` of `x`.
+    def observe(
+        self, x: Tensor, mixture: Mixture, wants_batch: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return `instances` (the first line of Eq. 4) and `batch` of `x` (None unless wanted).
 
         Means and variances are 0 where there are no positions; variances are 0 where the mixture
         does not need them.

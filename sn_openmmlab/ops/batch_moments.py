@@ -20,5 +20,5 @@ def batch_moments(x: Tensor) -> Moments:
     backend = choose_backend(x, ('bn',))
     if backend == 'plain':
         return scopes.batch_moments(*moments.instance_moments(x.to(dtype), correction=0))
-    _, batch = fused_stages(backend).observe(x, Mixture(('bn',), 1, 0, 0.0))
+    _, batch = fused_stages(backend).observe(x, Mixture(('bn',), 1, 0, 0.0), True)
     return tuple(batch.to(dtype).unbind())

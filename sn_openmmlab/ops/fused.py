@@ -116,9 +116,10 @@ class FusedSwitchNorm(torch.autograd.Function):
             if batch is not None and mixture.scopes == ('bn',):
                 instances = batch.unsqueeze(1).expand(2, *x.shape[:2]).contiguous()
             else:
-                instances, own = stages.observe(x, mixture)
-            if batch is None and 'bn' in mixture.scopes:
-                batch, samples = observe_ranks(own, x, group)
+                wants_batch = batch is None and 'bn' in mixture.scopes
+                instances, own = stages.observe(x, mixture, wants_batch)
+                if wants_batch:
+                    batch, samples = observe_ranks(own, x, group)
             controls = (mean_weight, var_weight)
             y, mixed = stages.normalize(x, instances, batch, (weight, bias), controls, mixture)
         ctx.settings, ctx.samples = settings, samples

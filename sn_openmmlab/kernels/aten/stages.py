@@ -8,13 +8,13 @@ from sn_openmmlab.kernels.contract import Forward, Mixture, Moments
 from sn_openmmlab.kernels.plain.moments import statistics_dtype
 
 
-def observe(x: Tensor, mixture: Mixture) -> tuple[Tensor, Tensor]:
+def observe(x: Tensor, mixture: Mixture, wants_batch: bool) -> tuple[Tensor, Tensor | None]:
     """Return `instances` and `batch`."""
     moments = passes.instance_moments(x, mixture.correction, statistics_dtype(x.dtype))
     instances = torch.stack(moments)
     if not mixture.instance_variance:
         instances[1].zero_()
-    return instances, tables.batch_moments(instances)
+    return instances, tables.batch_moments(instances) if wants_batch else None
 
 
 def normalize(

@@ -9,9 +9,10 @@ from sn_openmmlab.kernels.cpp.scopes import codes
 _ops = torch.ops.sn_openmmlab
 
 
-def observe(x: Tensor, mixture: Mixture) -> tuple[Tensor, Tensor]:
+def observe(x: Tensor, mixture: Mixture, wants_batch: bool) -> tuple[Tensor, Tensor | None]:
     """Return `instances` and `batch`."""
-    return _ops.observe(x, mixture.correction, mixture.instance_variance)
+    instances, batch = _ops.observe(x, mixture.correction, mixture.instance_variance)
+    return instances, batch if wants_batch else None
 
 
 def normalize(

@@ -1,6 +1,5 @@
 """The stages of the fused op; see `kernels/contract.py` for arguments and results."""
 
-import torch
 from torch import Tensor
 
 from sn_openmmlab.kernels.contract import Forward, Mixture, Moments
@@ -8,13 +7,12 @@ from sn_openmmlab.kernels.plain.moments import statistics_dtype
 from sn_openmmlab.kernels.triton import passes, tables
 
 
-def observe(x: Tensor, mixture: Mixture) -> tuple[Tensor, Tensor]:
+def observe(x: Tensor, mixture: Mixture, wants_batch: bool) -> tuple[Tensor, Tensor | None]:
     """Return `instances` and `batch`."""
-    moments = passes.instance_moments(x, mixture.correction, statistics_dtype(x.dtype))
-    instances = torch.stack(moments)
+    instances = passes.instance_moments(x, mixture.correction, statistics_dtype(x.dtype))
     if not mixture.instance_variance:
         instances[1].zero_()
-    return instances, torch.stack(tables.batch_moments(*instances))
+    return instances, tables.batch_moments(*instances) if wants_batch else None
 
 
 def normalize(
@@ -27,19 +25,18 @@ def normalize(
 ) -> tuple[Tensor, Tensor]:
     """Return the output and `mixed`."""
     weight, bias = affine
-    centre, rstd = tables.mix(*instances, batch, controls, mixture)
-    bias = None if bias is None else bias.to(centre.dtype)
-    y = passes.normalize(x, centre, _scale(rstd, weight), bias)
-    return y, torch.stack((centre, rstd))
+    mixed = tables.mix(*instances, batch, controls, mixture)
+    centre, rstd = mixed
+    bias = None if bias is None else bias.to(mixed.dtype)
+    return passes.normalize(x, centre, _scale(rstd, weight), bias), mixed
 
 
 def sum_gradients(
     dy: Tensor, x: Tensor, mixed: Tensor, weight: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Return `sums`, and what they say of the channels."""
-    total, dot = passes.gradient_sums(dy, x, mixed[0])
-    d_weight, d_bias, d_batch = tables.channel_gradients(total, dot, mixed[1], weight)
-    return torch.stack((total, dot)), torch.stack((d_weight, d_bias, *d_batch))
+    sums = passes.gradient_sums(dy, x, mixed[0])
+    return sums, tables.channel_gradients(*sums, mixed[1], weight)
 
 
 def input_gradients(

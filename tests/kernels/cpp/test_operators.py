@@ -45,7 +45,7 @@ def _check(name, arguments, tests=('test_schema', 'test_faketensor')):
 
 def test_each_stage(x):
     weight, bias, *controls = _vectors()
-    instances, batch = stages.observe(x, MIXTURE)
+    instances, batch = stages.observe(x, MIXTURE, True)
     _check('observe', (x, 1, True))
     arguments = (x, instances, batch, weight, bias, *controls, codes(SCOPES), 2, 1e-3)
     _check('normalize', arguments)
@@ -84,7 +84,7 @@ def test_the_stages_one_by_one_are_the_whole_op(x):
     expected = torch.autograd.grad(y, leaves, dy)
 
     with torch.no_grad():
-        instances, batch = stages.observe(x, MIXTURE)
+        instances, batch = stages.observe(x, MIXTURE, True)
         found, mixed = stages.normalize(x, instances, batch, (weight, bias), controls, MIXTURE)
         sums, channels = stages.sum_gradients(dy, x, mixed, weight)
         forward = Forward(instances, mixed, batch, weight, tuple(controls))

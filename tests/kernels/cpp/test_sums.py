@@ -29,7 +29,7 @@ def _flat(x):
 
 
 def _observe(x, correction=0):
-    instances, batch = stages.observe(x, Mixture(('in',), 1, correction, 0.0))
+    instances, batch = stages.observe(x, Mixture(('in',), 1, correction, 0.0), True)
     return *instances.double(), *batch.double()
 
 
@@ -125,7 +125,7 @@ def test_rows_that_are_not_the_same_everywhere(spoil, name, length):
 def test_equal_numbers_are_their_mean_and_have_variance_zero(value, name):
     x = LAYOUTS[name](torch.full((2, 10, 61, 83), value))
 
-    instances, batch = stages.observe(x, Mixture(('in',), 1, 1, 0.0))
+    instances, batch = stages.observe(x, Mixture(('in',), 1, 1, 0.0), True)
 
     for mean, var in (instances, batch):
         assert torch.equal(mean, torch.full_like(mean, value))
@@ -172,7 +172,7 @@ def test_the_divisor_is_the_number_of_positions_less_the_correction_at_least_one
 def test_there_may_be_no_samples_and_no_positions(shape):
     x, mixed = torch.empty(shape), torch.ones(2, *shape[:2])
 
-    found = [*stages.observe(x, Mixture(('in',), 1, 0, 0.0))]
+    found = [*stages.observe(x, Mixture(('in',), 1, 0, 0.0), True)]
     found += stages.sum_gradients(x, x, mixed, None)
 
     assert all(torch.equal(t, torch.zeros_like(t)) for t in found)
