@@ -67,8 +67,11 @@ def choose_backend(x: Tensor, scopes: Sequence[str] = ()) -> str:
     if _forced is None:
         if _why_plain(x) is not None:
             return 'plain'
-        usable = (name for name in FUSED if _own_obstacle(name, x, scopes) is None)
-        return next(usable, 'plain')
+        # A loop: this is asked for every call, and a generator takes longer.
+        for name in FUSED:
+            if _own_obstacle(name, x, scopes) is None:
+                return name
+        return 'plain'
     reason = obstacle(_forced, x, scopes)
     if reason is not None:
         raise BackendError(
@@ -105,7 +108,7 @@ def obstacle(name: str, x: Tensor, scopes: Sequence[str] = ()) -> str | None:
 
 def _why_plain(x: Tensor) -> str | None:
     """Return why only the plain expression can run on `x`, or None."""
-    if torch.compiler.is_compiling() or torch._C._is_tracing() or torch.jit.is_scripting():
+    if torch.compiler.is_compiling() or torch._C._is_tracing():
         return 'torch.compile, torch.export and tracing need the plain expression'
     if torch._C._are_functorch_transforms_active() or torch._C._functorch.is_legacy_batchedtensor(
         x
@@ -115,7 +118,7 @@ def _why_plain(x: Tensor) -> str | None:
         return 'forward-mode differentiation needs the plain expression'
     if x.is_meta or torch._C._len_torch_dispatch_stack() > 0:
         return 'tensors without data and dispatch modes need the plain expression'
-    if x.device.type == 'mps':
+    if x.is_mps:
         return 'its tables are float64, which MPS does not have'
     return None
 
@@ -128,7 +131,7 @@ def _own_obstacle(name: str, x: Tensor, scopes: Sequence[str]) -> str | None:
 
 def _cpp_obstacle(x: Tensor) -> str | None:
     if not x.is_cpu:
-        return f'the C++ kernels need a tensor on the CPU, and the input is on {x.device}'
+        return 'the C++ kernels need a tensor on the CPU'
     if type(x).__torch_dispatch__ is not Tensor.__torch_dispatch__:
         return f'a {type(x).__name__} has operators of its own, which the C++ kernels do not know'
     if x.dtype not in CPP_DTYPES:
@@ -138,7 +141,7 @@ def _cpp_obstacle(x: Tensor) -> str | None:
 
 def _triton_obstacle(x: Tensor, scopes: Sequence[str]) -> str | None:
     if not x.is_cuda and not (_forced == 'triton' and x.is_cpu and _interprets()):
-        return f'Triton needs a CUDA tensor, and the input is on {x.device}'
+        return 'Triton needs a CUDA tensor'
     if _why_no_triton() is not None:
         return _why_no_triton()
     if x.dtype not in TRITON_DTYPES:
