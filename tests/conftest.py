@@ -485,6 +485,42 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
 
 
 @pytest.fixture
+def set_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Yield a function (backend, gpu_check) that sets what the package reads, and reads it anew.
+
+    Before it is called, and for what is None, the variables are not set.
+    """
+    from sn_openmmlab.ops import environment
+
+    def change(backend: str | None = None, gpu_check: str | None = None) -> None:
+        for name, value in {environment.BACKEND: backend, environment.GPU_CHECK: gpu_check}.items():
+            monkeypatch.delenv(name, raising=False)
+            if value is not None:
+                monkeypatch.setenv(name, value)
+        forget()
+
+    def forget() -> None:
+        environment.backend_choice.cache_clear()
+        environment.checks_gpu.cache_clear()
+
+    change()
+    yield change
+    forget()
+
+
+@pytest.fixture
+def on_fake_gpu(set_environment: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the CPU pass for a GPU with Triton, of which nothing is known yet."""
+    from sn_openmmlab.ops import backends, self_check
+
+    monkeypatch.setattr(backends, '_is_for_triton', lambda x: True)
+    monkeypatch.setattr(backends, '_triton_version', lambda: (3, 6))
+    monkeypatch.setattr(self_check, '_found', {})
+    monkeypatch.setattr(self_check, '_failed', {})
+    monkeypatch.setattr(self_check, '_captured', set())
+
+
+@pytest.fixture
 def write_config(tmp_path: Path) -> Callable[[str], Path]:
     """Return a function that writes its text to a config file."""
 
