@@ -363,16 +363,18 @@ def outlined_file(
 @pytest.fixture(scope='session')
 def run_ranks(
     repo: Path, run_together: Callable, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str, int], list]:
-    """Return a function (file, world) that runs ``on_rank(rank, world)`` of a file in each rank.
+) -> Callable[..., list]:
+    """Return a function that runs ``on_rank(rank, world)`` of a file in each rank.
 
-    It returns what the ranks returned, in their order: tensors or containers of them.
+    Its arguments are the file, the number of ranks and a change of their environment. It returns
+    what the ranks returned, in their order: tensors or containers of them.
     """
 
-    def run(file: str, world: int) -> list:
+    def run(file: str, world: int, env: Mapping[str, str] | None = None) -> list:
         folder = tmp_path_factory.mktemp('ranks')
         script = repo / 'tests/rank.py'
-        done = run_together([(script, file, folder, rank, world) for rank in range(world)])
+        commands = [(script, file, folder, rank, world) for rank in range(world)]
+        done = run_together(commands, env)
         logs = '\n'.join(rank.stdout[-4000:] + rank.stderr[-4000:] for rank in done)
         assert [rank.returncode for rank in done] == [0] * world, logs
         return [torch.load(folder / f'{rank}.pt', weights_only=True) for rank in range(world)]

@@ -221,7 +221,7 @@ def test_the_compiled_op_is_refused_elsewhere_and_for_other_types(x, monkeypatch
 
 def test_the_obstacle_of_another_device_is_named():
     class OnMps(torch.Tensor):
-        device = torch.device('mps')
+        is_mps = True
 
     assert 'MPS' in obstacle('aten', torch.zeros(1).as_subclass(OnMps))
     assert obstacle('plain', torch.zeros(1).as_subclass(OnMps)) is None
