@@ -8,11 +8,12 @@ both backends.
 
 import threading
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from sn_openmmlab.kernels.agreement import by_stages, disagreement
+from sn_openmmlab.kernels.agreement import Passes, by_stages, disagreement
 from sn_openmmlab.ops.environment import BACKEND, backend_choice, checks_gpu
 from sn_openmmlab.ops.triton_errors import explain
 
@@ -68,12 +69,18 @@ def describe(device: torch.device) -> str:
 
 
 def _compare(device: torch.device, dtype: torch.dtype) -> str | None:
-    from sn_openmmlab.kernels.triton import stages
-
     # Kernels are started in another way where the current device is another one.
     index = device.index if device.type == 'cuda' else -1
     with torch.no_grad(), torch.cuda.device(index):
-        return disagreement(by_stages(stages), device, dtype)
+        wrong = (disagreement(passes, device, dtype) for passes in _triton_passes())
+        return next(filter(None, wrong), None)
+
+
+def _triton_passes() -> Sequence[Passes]:
+    """Return each way in which the op runs the kernels."""
+    from sn_openmmlab.kernels.triton import stages
+
+    return (by_stages(stages),)
 
 
 def _find(device: torch.device, dtype: torch.dtype) -> str | None:
