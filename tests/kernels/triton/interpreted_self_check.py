@@ -13,10 +13,7 @@ from sn_openmmlab import SwitchNorm
 from sn_openmmlab.kernels import agreement
 from sn_openmmlab.kernels.triton import pass_kernels
 from sn_openmmlab.ops.backends import choose_backend
-from sn_openmmlab.ops.self_check import examine
 from tests.backends import HAS_CPP
-
-CPU = torch.device('cpu')
 
 
 @pytest.fixture(autouse=True)
@@ -32,13 +29,9 @@ def _altered_load(x, inside):
     return tl.load(x, inside, other=0.0).to(tl.float32) * 1.01
 
 
-def test_the_kernels_agree_with_aten():
-    assert examine(CPU, torch.bfloat16) is None
-
-
 @pytest.mark.filterwarnings('error')
-def test_a_layer_trains_on_them_after_the_check(on_fake_gpu):
-    x = torch.randn(2, 4, 3, 3, requires_grad=True)
+def test_kernels_that_agree_with_aten_are_used(on_fake_gpu):
+    x = torch.randn(2, 4, 3, 3, dtype=torch.bfloat16, requires_grad=True)
 
     SwitchNorm(4)(x).sum().backward()
 
