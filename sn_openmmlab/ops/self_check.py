@@ -32,10 +32,8 @@ def fault(device: torch.device, dtype: torch.dtype) -> str | None:
         RuntimeError: if the kernels failed so that nothing runs on the device any more.
         UsageError: if an environment variable has a value that means nothing.
     """
-    try:
-        return _found[device, dtype]
-    except KeyError:
-        return _find(device, dtype)
+    place = device, dtype
+    return _found[place] if place in _found else _find(device, dtype)
 
 
 def examine(device: torch.device, dtype: torch.dtype) -> str | None:

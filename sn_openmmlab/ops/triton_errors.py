@@ -11,7 +11,7 @@ MOST_LETTERS = 300
 
 def explain(error: Exception) -> str:
     """Return what an error of Triton says, and what to do where that is known."""
-    text = ' '.join(str(error).split())
+    text = ' '.join(str(error).split()).rstrip('.')
     said = _shorten(f'{type(error).__name__}: {text}' if text else type(error).__name__)
     if 'C compiler' in text or (isinstance(error, NO_PROGRAM) and 'ptxas' not in text):
         return (

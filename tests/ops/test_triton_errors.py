@@ -38,6 +38,7 @@ def test_any_other_error_says_itself_in_one_line():
         "ValueError: type fp8e4nv not supported in this architecture. The supported are: ''"
     )
     assert explain(KeyError()) == 'KeyError'
+    assert explain(RuntimeError('Device lost.')) == 'RuntimeError: Device lost'
     assert explain(OSError('libcuda.so.1: cannot open')) == 'OSError: libcuda.so.1: cannot open'
 
 
