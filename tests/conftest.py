@@ -5,6 +5,7 @@ import logging
 import math
 import os
 import runpy
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,6 +23,8 @@ from tests.processes import CAN_FORK, LIMIT, Job, WarmProcess, run_anew
 from tests.toolbox_caches import find_configs_once
 
 WIDTH, HEIGHT = 96, 64
+# Whether a part of a test failed.
+FAILED = pytest.StashKey[bool]()
 
 DETECTION = """
 _base_ = '{repo}/configs/_base_/faster-rcnn_r18_fpn_sn-all_scratch.py'
@@ -214,6 +217,19 @@ def configs_found_once() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the tests that start tools first: last, they would keep one worker busy alone."""
     items.sort(key=lambda item: Path(__file__).parent / 'tools' not in item.path.parents)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Iterator[None]:
+    """Remove the folder of a test that passed: those of all tests would take 7 GB.
+
+    pytest's own `tmp_path_retention_policy` removes it while `monkeypatch` still acts.
+    """
+    report = yield
+    item.stash[FAILED] = report.failed or item.stash.get(FAILED, False)
+    if report.when == 'teardown' and not item.stash[FAILED] and 'tmp_path' in item.fixturenames:
+        shutil.rmtree(item.funcargs['tmp_path'], ignore_errors=True)
+    return report
 
 
 @pytest.fixture(scope='session')
