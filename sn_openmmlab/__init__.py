@@ -1,13 +1,14 @@
 """Switchable Normalization for OpenMMLab.
 
 The tensor functions and the layers need only torch. Where mmengine is installed, by either of its
-distributions, importing this package registers `SN`, `SyncSN`, `WithNorm`, the hooks and the
+distributions, importing this package registers `SN`, `SyncSN`, `BRN`, `WithNorm`, the hooks and the
 weight initializer `SNPretrained` in its root registry, and so in every toolbox.
 """
 
 from importlib.util import find_spec
 
 from sn_openmmlab.layers.batch_average import batch_average, update_bn
+from sn_openmmlab.layers.batch_renorm import BatchRenorm
 from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.convert.inflate import inflate_module, inflate_weights
@@ -18,6 +19,7 @@ from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
 __all__ = [
+    'BatchRenorm',
     'SwitchNorm',
     'SyncSwitchNorm',
     'batch_average',

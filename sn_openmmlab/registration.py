@@ -12,11 +12,11 @@ from sn_openmmlab.hooks.batch_average_hook import BatchAverageHook
 from sn_openmmlab.hooks.batch_norm_weights_hook import BatchNormWeightsHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.hooks.sparsify_hook import SparsifyHook
-from sn_openmmlab.layers.names import LAYERS
+from sn_openmmlab.layers.names import LAYERS, RENORM_LAYERS
 from sn_openmmlab.with_norm import build_with_norm
 
 _REGISTERED = {
-    MODELS: {**LAYERS, 'WithNorm': build_with_norm},
+    MODELS: {**LAYERS, **RENORM_LAYERS, 'WithNorm': build_with_norm},
     WEIGHT_INITIALIZERS: {'SNPretrained': SNPretrained},
     HOOKS: {
         hook.__name__: hook

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MethodType
 from typing import Any
 
@@ -23,7 +24,7 @@ from sn_openmmlab.layers.convert.replace import (
     replace_by,
     replace_by_switch_norm,
 )
-from sn_openmmlab.layers.names import LAYERS
+from sn_openmmlab.layers.names import LAYERS, RENORM_LAYERS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.ops.arguments import check_scopes
 from sn_openmmlab.runs.weights.sources import loads_by_itself
@@ -41,7 +42,7 @@ _OPTIONS = (
 
 
 # Of all others it is not known what inputs they take.
-_OTHERS = ('BN', 'SyncBN', 'GN', 'IN')
+_OTHERS = ('BN', 'SyncBN', 'GN', 'IN', 'BRN')
 
 
 def build_with_norm(
@@ -59,7 +60,7 @@ def build_with_norm(
 
     The model is of the type ``of``, without a wrapper, and is changed before an optimizer or DDP
     sees it. Layers keep their names. SN starts with equal ratios and keeps the eps and momentum of
-    a BatchNorm, unless ``norm_cfg`` gives others. Where norms were replaced:
+    a BatchNorm, unless ``norm_cfg`` gives others; BRN keeps the eps. Where norms were replaced:
 
     - ``norm_eval`` of the toolboxes is switched off, and ``requires_grad=False`` in a ``norm_cfg``
       of the model is ignored; frozen stages stay frozen;
@@ -73,8 +74,8 @@ def build_with_norm(
         of: the type that the model had before.
         norm_cfg: the norm. ``'SN'`` and ``'SyncSN'`` may have ``scopes``, ``num_groups``,
             ``num_ratio_groups``, ``correction``, ``eps``, ``momentum``, ``norm_eval`` and
-            ``requires_grad``; ``'BN'``, ``'SyncBN'``, ``'GN'`` and ``'IN'`` what they take. None
-            means ``dict(type='SN')``.
+            ``requires_grad``; ``'BN'``, ``'SyncBN'``, ``'GN'``, ``'IN'`` and ``'BRN'`` what they
+            take. None means ``dict(type='SN')``.
         norm_parts: the parts of the model in which to replace norms, such as ``['backbone']`` or
             ``['roi_head.bbox_head']``; None for all.
         **model: all other keys of the model.
@@ -123,6 +124,7 @@ class _Norm:
             _check_options({**options, 'requires_grad': trained})
             synced = LAYERS[kind] is LAYERS['SyncSN']
             return _Norm('SyncSN' if synced else 'SN', options, trained)
+        kind = 'BRN' if kind in RENORM_LAYERS else kind
         if kind not in _OTHERS:
             raise UsageError(
                 f'{kind!r} is no norm that can take the place of others: name one of '
@@ -142,17 +144,19 @@ class _Norm:
         if self.is_switchable:
             replace_by_switch_norm(layer, self.options, self.kind == 'SyncSN')
         else:
-            replace_by(layer, self._build)
+            # BRN loads the weights of a BatchNorm, which were trained with its eps.
+            kept = {'eps': layer.eps} if self.kind == 'BRN' else {}
+            replace_by(layer, partial(self._build, {**kept, **self.options}))
         if not self.trained:
             layer.requires_grad_(False)
 
-    def _build(self, channels: int) -> nn.Module:
+    def _build(self, options: Mapping[str, Any], channels: int) -> nn.Module:
         if self.kind == 'BN':
             # The layer in whose place it comes need not have told its number of dimensions.
-            return _BatchNormXd(channels, **self.options)
+            return _BatchNormXd(channels, **options)
         from mmcv.cnn import build_norm_layer
 
-        return build_norm_layer({'type': self.kind, **self.options}, channels)[1]
+        return build_norm_layer({'type': self.kind, **options}, channels)[1]
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ from sn_openmmlab.checkpoints.pretrained import SNPretrained
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.hooks.sparsify_hook import SparsifyHook
 from sn_openmmlab.layers.batch_average import batch_average, update_bn
+from sn_openmmlab.layers.batch_renorm import BatchRenorm
 from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.convert.inflate import inflate_module, inflate_weights
@@ -43,6 +44,15 @@ def _python(code, cwd):
 @pytest.mark.parametrize('alias', LAYERS)
 def test_the_root_registry_knows_the_layers_by_their_names(alias):
     assert MODELS.get(alias) is LAYERS[alias]
+
+
+@pytest.mark.parametrize('alias', ['BRN', 'BRN1d', 'BRN2d', 'BRN3d'])
+@pytest.mark.parametrize('scope', SCOPES)
+def test_the_toolboxes_build_batch_renorm(scope, alias):
+    with DefaultScope.overwrite_default_scope(scope):
+        _, layer = build_norm_layer({'type': alias, 'r_max': 2.0}, 8)
+    assert type(layer) is BatchRenorm
+    assert (layer.num_features, layer.r_max) == (8, 2.0)
 
 
 @pytest.mark.parametrize('scope', SCOPES)
@@ -167,6 +177,7 @@ def test_reloading_registers_anew_and_another_projects_layer_is_kept(
 
 def test_the_public_names_are_the_layers_and_the_conversions():
     public = {
+        'BatchRenorm': BatchRenorm,
         'SwitchNorm': SwitchNorm,
         'SyncSwitchNorm': SyncSwitchNorm,
         'convert_batch_norm': convert_batch_norm,

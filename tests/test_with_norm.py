@@ -15,7 +15,7 @@ from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from sn_openmmlab import SwitchNorm, SyncSwitchNorm
+from sn_openmmlab import BatchRenorm, SwitchNorm, SyncSwitchNorm
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.norm_swap import replace_norms
 from tests.segmenter import FCN
@@ -109,6 +109,8 @@ def test_sn_that_is_there_and_instance_norm_stay() -> None:
         (dict(type='SyncBN'), nn.SyncBatchNorm, {}),
         (dict(type='IN', affine=True), nn.InstanceNorm2d, dict(affine=True)),
         (dict(type='SyncSN', eps=0.5), SyncSwitchNorm, dict(scopes=('in', 'ln', 'bn'))),
+        (dict(type='BRN', begin=7, eps=0.5), BatchRenorm, dict(begin=7, eps=0.5)),
+        (dict(type='BRN2d'), BatchRenorm, dict(begin=5000, momentum=0.01)),
         (dict(type='SN2d', scopes=('ln', 'bn')), SwitchNorm, dict(scopes=('ln', 'bn'))),
     ],
 )
@@ -153,6 +155,37 @@ def test_eps_and_momentum_stay_where_none_are_given() -> None:
     }
     (layer, *_) = _layers(MODELS.build(_with_norm(of)), SwitchNorm).values()
     assert (layer.eps, layer.momentum) == (0.25, 0.5)
+
+
+def test_brn_keeps_the_eps_and_the_weights_of_batch_norm(tmp_path: Path) -> None:
+    norm_cfg = dict(type='BN', eps=0.25, momentum=0.5)
+    of = {**FCN, 'backbone': dict(FCN['backbone'], norm_cfg=norm_cfg)}
+    plain = MODELS.build(copy.deepcopy(of)).backbone
+    for layer in _layers(plain, _BatchNorm).values():
+        nn.init.uniform_(layer.running_mean)
+        nn.init.uniform_(layer.running_var, 0.5, 2.0)
+    file = tmp_path / 'bn.pth'
+    torch.save(dict(state_dict=plain.state_dict()), file)
+    of['backbone']['init_cfg'] = dict(type='Pretrained', checkpoint=str(file))
+
+    backbone = MODELS.build(_with_norm(of, type='BRN')).backbone
+    backbone.init_weights()
+
+    layers = _layers(backbone, BatchRenorm).values()
+    assert len(layers) == 20
+    assert {(layer.eps, layer.momentum) for layer in layers} == {(0.25, 0.01)}
+    x = torch.randn(2, 3, 32, 32)
+    backbone.eval()
+    plain.eval()
+    assert backbone(x)[-1].equal(plain(x)[-1])
+
+
+def test_brn_stays_where_sn_takes_the_place_of_others() -> None:
+    of = {**FCN, 'decode_head': dict(FCN['decode_head'], norm_cfg=dict(type='BRN'))}
+    model = MODELS.build(_with_norm(of))
+    (layer,) = _layers(model, BatchRenorm)
+    reasons = {c.name: (c.before, c.after, c.reason) for c in model.norm_changes}
+    assert reasons[layer] == ('BRN', 'BRN', 'only BN, SyncBN, GN and SN are replaced')
 
 
 def test_layers_without_bn_keep_no_statistics() -> None:

@@ -86,7 +86,9 @@ def _parser() -> argparse.ArgumentParser:
         help="mean: the average of the batches' variances, as in the paper (default); pooled: plus "
         "the variance of the batches' means",
     )
-    parser.add_argument('--batch-norm', action='store_true', help='also set BatchNorm layers')
+    parser.add_argument(
+        '--batch-norm', action='store_true', help='also set BatchNorm and BatchRenorm layers'
+    )
     return parser
 
 

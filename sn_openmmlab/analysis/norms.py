@@ -18,6 +18,7 @@ _SHORT = {
     **dict.fromkeys(('BatchNorm1d', 'BatchNorm2d', 'BatchNorm3d', '_BatchNormXd'), 'BN'),
     **dict.fromkeys(('InstanceNorm1d', 'InstanceNorm2d', 'InstanceNorm3d'), 'IN'),
     'SyncBatchNorm': 'SyncBN',
+    'BatchRenorm': 'BRN',
     'GroupNorm': 'GN',
     'LayerNorm': 'LN',
 }
@@ -31,7 +32,8 @@ class NormLayer:
 
     Attributes:
         name: its path in the model, without wrappers.
-        kind: its name in configs, as `'SN'`, `'SyncSN'` or `'BN'`, or else the name of its class.
+        kind: its name in configs, as `'SN'`, `'SyncSN'`, `'BN'` or `'BRN'`, or else the name of its
+            class.
         switchable: whether it is Switchable Normalization.
     """
 

@@ -42,7 +42,8 @@ class BatchAverageHook(Hook):
         num_batches: how many batches each rank takes in a pass; fewer if an epoch has fewer.
         variance: `'mean'`, the paper's average of the batches' variances, or `'pooled'`, which adds
             the variance of the batches' means.
-        batch_norm: whether to set BatchNorm layers, too, which is known as precise BN.
+        batch_norm: whether to set BatchNorm layers, too, which is known as precise BN, and
+            BatchRenorm.
 
     Raises:
         TypeError: if an argument is of the wrong type.

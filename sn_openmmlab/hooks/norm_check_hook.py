@@ -15,18 +15,19 @@ from sn_openmmlab.checkpoints.trial_loading import unwrapped
 from sn_openmmlab.config_tree import imported_modules, walk
 from sn_openmmlab.hooks.averages import share_choices
 from sn_openmmlab.hooks.norm_warnings import warn_of_accumulation, warn_of_norm_eval
+from sn_openmmlab.layers.batch_renorm import BatchRenorm
 from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm
-from sn_openmmlab.layers.names import LAYERS
+from sn_openmmlab.layers.names import LAYERS, RENORM_LAYERS
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
 
 _UNREACHED = (
-    "A norm_cfg = dict(type='SN') at the top of a config does not reach parts that a base config "
-    'built with their own norm_cfg: set it in the backbone, the neck and the heads, or let '
-    "model.type='WithNorm' replace them (with our tools, --norm SN); see "
+    "A norm_cfg = dict(type='{norm}') at the top of a config does not reach parts that a base "
+    'config built with their own norm_cfg: set it in the backbone, the neck and the heads, or let '
+    "model.type='WithNorm' replace them (with our tools, --norm {norm}); see "
     'docs/guides/your_config.md.'
 )
-_UNNAMED = "The config imports sn_openmmlab, but no norm_cfg in it has the type 'SN'."
+_UNNAMED = "The config imports sn_openmmlab, but no norm_cfg in it has the type 'SN' or 'BRN'."
 
 
 class NormCheckHook(Hook):
@@ -36,7 +37,8 @@ class NormCheckHook(Hook):
 
         custom_hooks = [dict(type='NormCheckHook')]
 
-    It also applies ``sync_bn`` of the config to SN, which mmengine does for BatchNorm only.
+    It also applies ``sync_bn`` of the config to SN, which mmengine does for BatchNorm only. BRN has
+    no synchronised form, which a warning says.
     """
 
     # Before EMAHook, which copies the model.
@@ -64,10 +66,13 @@ class NormCheckHook(Hook):
 def log_norms(model: nn.Module, config: Config) -> None:
     """Log how many layers of the model are SN, by part, and how many other norms there are.
 
-    The level is WARNING if no layer is SN although the config imports the package or names SN.
+    The level is WARNING if no layer is SN or BRN although the config imports the package or names
+    one of them.
     """
     layers = norm_layers(model)
-    as_wanted = norm_changes(unwrapped(model)) or any(layer.switchable for layer in layers)
+    as_wanted = norm_changes(unwrapped(model)) or any(
+        layer.switchable or layer.kind in RENORM_LAYERS for layer in layers
+    )
     why = '' if as_wanted else _why_none(config)
     print_log(
         f'{describe_norms(layers)} {why}'.strip(),
@@ -92,11 +97,19 @@ def sync_norms(model: nn.Module, config: Config) -> None:
         print_log(
             f'sync_bn={config.sync_bn!r}: SN became SyncSN in {number} layers.', logger='current'
         )
+    if number := sum(isinstance(layer, BatchRenorm) for layer in model.modules()):
+        print_log(
+            f'sync_bn={config.sync_bn!r} does not act on BRN: in {number} layers each process '
+            'normalizes with its own batch.',
+            logger='current',
+            level=logging.WARNING,
+        )
 
 
 def _why_none(config: Config) -> str:
-    """Return why a model has no SN, if its config looks as if it should."""
+    """Return why a model has neither SN nor BRN, if its config looks as if it should."""
     types = [part.get('type') for _, part in walk(dict(config.items()))]
-    if any(kind in (*LAYERS, *LAYERS.values()) for kind in types):
-        return _UNREACHED
+    for norm, layers in (('SN', LAYERS), ('BRN', RENORM_LAYERS)):
+        if any(kind in (*layers, *layers.values()) for kind in types):
+            return _UNREACHED.format(norm=norm)
     return _UNNAMED if 'sn_openmmlab' in imported_modules(config) else ''

@@ -1,6 +1,7 @@
-"""Warnings of settings that act on BatchNorm but not on SN."""
+"""Warnings of settings that act on BatchNorm but not on SN and BRN."""
 
 import logging
+from collections.abc import Sequence
 
 from mmengine.config import Config
 from mmengine.logging import print_log
@@ -8,13 +9,19 @@ from torch import nn
 
 from sn_openmmlab.analysis.norms import bare_name
 from sn_openmmlab.config_tree import walk
+from sn_openmmlab.layers.batch_renorm import BatchRenorm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
 _COUNTS = 'accumulative_counts'
+# The names of the layers, and how one holds their running statistics.
+_HOLD: dict[type[nn.Module], tuple[str, str]] = {
+    SwitchNorm: ('SN', 'set norm_eval=True in the norm_cfg of SN'),
+    BatchRenorm: ('BRN', 'name BN in the norm_cfg, which loads the same weights'),
+}
 
 
 def warn_of_norm_eval(model: nn.Module) -> None:
-    """Warn about each part whose ``norm_eval`` does not fix the statistics of its SN layers.
+    """Warn about each part whose ``norm_eval`` does not fix the statistics of its layers.
 
     The toolboxes set only BatchNorm to evaluation mode.
 
@@ -22,18 +29,10 @@ def warn_of_norm_eval(model: nn.Module) -> None:
         model: in training mode.
     """
     for name, part in _parts_with_norm_eval(model).items():
-        layers = [layer for layer in part.modules() if _updates(layer)]
-        if not layers:
-            continue
-        trained = any(p.requires_grad for layer in layers for p in layer.parameters())
-        sets = 'has norm_eval=True' if trained else 'freezes its norms and has norm_eval=True'
-        unlike = '' if trained else 'They are NOT frozen as BatchNorm would be. '
-        place = name or 'the model'
-        _warn(
-            f'{place} {sets}, which acts on BatchNorm only: {len(layers)} SN layers in it keep '
-            f'updating their running statistics. {unlike}To hold them, set norm_eval=True in the '
-            f'norm_cfg of SN. To let them update, set norm_eval=False in {place}.'
-        )
+        for kind in _HOLD:
+            layers = [x for x in part.modules() if isinstance(x, kind) and _updates(x)]
+            if layers:
+                _warn_of_layers(name or 'the model', layers, *_HOLD[kind])
 
 
 def warn_of_accumulation(model: nn.Module, config: Config) -> None:
@@ -47,16 +46,35 @@ def warn_of_accumulation(model: nn.Module, config: Config) -> None:
     """
     counts = [part.get(_COUNTS) for _, part in walk(config.get('optim_wrapper'))]
     count = max([value for value in counts if isinstance(value, int)], default=1)
+    if count <= 1:
+        return
     number = sum(
         isinstance(layer, SwitchNorm) and layer.training and 'bn' in layer.scopes
         for layer in model.modules()
     )
-    if count > 1 and number:
+    if number:
         _warn(
             f'{_COUNTS}={count} adds up the gradients of {count} batches, but the bn of {number} '
             'SN layers takes its statistics from each batch alone. If a batch has too few images '
             "for that, enlarge it, or leave bn out: norm_cfg=dict(type='SN', scopes=('in', 'ln'))."
         )
+    if number := sum(isinstance(x, BatchRenorm) and x.training for x in model.modules()):
+        _warn(
+            f'{_COUNTS}={count} adds up the gradients of {count} batches, but {number} BRN layers '
+            'take their statistics from each batch alone and count each one in begin, r_end and '
+            'd_end.'
+        )
+
+
+def _warn_of_layers(place: str, layers: Sequence[nn.Module], norm: str, hold: str) -> None:
+    trained = any(p.requires_grad for layer in layers for p in layer.parameters())
+    sets = 'has norm_eval=True' if trained else 'freezes its norms and has norm_eval=True'
+    unlike = '' if trained else 'They are NOT frozen as BatchNorm would be. '
+    _warn(
+        f'{place} {sets}, which acts on BatchNorm only: {len(layers)} {norm} layers in it keep '
+        f'updating their running statistics. {unlike}To hold them, {hold}. To let them update, set '
+        f'norm_eval=False in {place}.'
+    )
 
 
 def _warn(text: str) -> None:
@@ -76,6 +94,5 @@ def _parts_with_norm_eval(model: nn.Module) -> dict[str, nn.Module]:
 
 
 def _updates(layer: nn.Module) -> bool:
-    """Return whether a layer is SN and updates running statistics."""
-    tracks = isinstance(layer, SwitchNorm) and layer.running_mean is not None
-    return tracks and layer.training and layer.momentum != 0
+    """Return whether an SN or BRN layer updates running statistics."""
+    return layer.running_mean is not None and layer.training and layer.momentum != 0

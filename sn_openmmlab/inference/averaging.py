@@ -57,7 +57,7 @@ def average_over_training(
         runner: what loads the training data, in a training or not.
         num_batches: how many batches on each rank; fewer if an epoch has fewer.
         variance: `'mean'` or `'pooled'`.
-        batch_norm: whether to set BatchNorm layers, too.
+        batch_norm: whether to set BatchNorm and BatchRenorm layers, too.
 
     Raises:
         UsageError: the model is sharded or cannot be copied, or there is no training data.

@@ -22,7 +22,7 @@ def check_momentum(momentum: float | None) -> None:
     """Raise TypeError or ValueError unless `momentum` is None or in [0, 1]."""
     if momentum is None:
         return
-    if not _is_number(momentum):
+    if not is_number(momentum):
         raise TypeError(f'momentum must be a number or None, not {momentum!r}.')
     if not 0 <= momentum <= 1:
         raise ValueError(
@@ -33,7 +33,7 @@ def check_momentum(momentum: float | None) -> None:
 
 def check_eps(eps: float) -> None:
     """Raise TypeError or ValueError unless `eps` is a finite number that is not negative."""
-    if not _is_number(eps):
+    if not is_number(eps):
         raise TypeError(f'eps must be a number, not {eps!r}.')
     if not 0 <= eps < float('inf'):
         raise ValueError(f'eps is {eps}: it is added to a variance and must be finite and ≥ 0.')
@@ -41,7 +41,7 @@ def check_eps(eps: float) -> None:
 
 def check_batch_ratio(batch_ratio: float) -> None:
     """Raise TypeError or ValueError unless `batch_ratio` is a number in (0, 1]."""
-    if not _is_number(batch_ratio):
+    if not is_number(batch_ratio):
         raise TypeError(f'batch_ratio must be a number, not {batch_ratio!r}.')
     if not 0 < batch_ratio <= 1:
         raise ValueError(
@@ -62,17 +62,18 @@ def check_flag(name: str, value: bool) -> None:
         raise TypeError(f'{name} must be True or False, not {value!r}.')
 
 
-def check_channels(x: Tensor, num_features: int) -> None:
+def check_channels(x: Tensor, num_features: int, name: str = 'SwitchNorm') -> None:
     """Raise InputError unless `x` fits a layer of `num_features` channels; see `check_input`."""
-    check_input(x)
+    check_input(x, name)
     if known_shape(x)[1] != num_features:
         tokens = x.dim() == 3 and x.shape[2] == num_features
         hint = " Tokens of a transformer, (N, L, C), need type='LN' there." if tokens else ''
         raise InputError(
-            f'SwitchNorm was made for {num_features} channels, but dimension 1 of the input has '
+            f'{name} was made for {num_features} channels, but dimension 1 of the input has '
             f'{x.shape[1]}: shape {tuple(x.shape)}.{hint}'
         )
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether `value` is a real number; True and False are not."""
     return isinstance(value, Real) and not isinstance(value, bool)

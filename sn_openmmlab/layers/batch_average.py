@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
 from sn_openmmlab.kernels.merge import merge_moments
 from sn_openmmlab.layers.arguments import check_choice
+from sn_openmmlab.layers.batch_renorm import BatchRenorm
 from sn_openmmlab.layers.model_copy import bare_model, copy_model
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.ops.batch import count_samples
@@ -69,7 +70,7 @@ def batch_average(
         batches: the batches of this rank. None is taken if there is no layer to set.
         run: calls its first argument, the copy, on its second, a batch, as in training.
         variance: `'mean'` or `'pooled'`.
-        batch_norm: whether to set BatchNorm and SyncBatchNorm layers, too.
+        batch_norm: whether to set BatchNorm, SyncBatchNorm and BatchRenorm layers, too.
 
     Returns:
         The names of the layers whose statistics were set.
@@ -93,9 +94,9 @@ def update_bn(
 ) -> None:
     """Set the running statistics of `model` to their averages over the batches of `loader`.
 
-    It replaces `torch.optim.swa_utils.update_bn`, which ignores SN. SN, SyncSN and BatchNorm layers
-    all get the means of the batch's means and variances, each batch weighted by its samples: see
-    `batch_average`, which this function calls and which tells more.
+    It replaces `torch.optim.swa_utils.update_bn`, which ignores SN. SN, SyncSN, BatchNorm and
+    BatchRenorm layers all get the means of the batch's means and variances, each batch weighted by
+    its samples: see `batch_average`, which this function calls and which tells more.
 
     Args:
         loader: yields the batches, each a tensor, or a list or tuple whose first item is one.
@@ -121,7 +122,8 @@ def uses_statistics(layer: nn.Module, batch_norm: bool) -> bool:
     """Return whether a layer in evaluation normalizes with statistics that this file sets."""
     if isinstance(layer, SwitchNorm):
         return layer.running_mean is not None and 'bn' in layer.used_scopes
-    return batch_norm and isinstance(layer, _BatchNorm) and layer.running_mean is not None
+    like_batch_norm = batch_norm and isinstance(layer, _BatchNorm | BatchRenorm)
+    return like_batch_norm and layer.running_mean is not None
 
 
 def _average(
@@ -163,20 +165,20 @@ class _CallAverage:
             and of the variances, and the variance of the means.
     """
 
-    def __init__(self, layer: _BatchNorm | SwitchNorm) -> None:
-        self._kept = [table.clone() for table in _statistics(layer)]
-        self.row = layer.running_mean.new_zeros(1 + 3 * len(self._kept[0]), dtype=torch.float64)
+    def __init__(self, layer: _NormBase) -> None:
+        self._kept = {name: buffer.clone() for name, buffer in layer.named_buffers(recurse=False)}
+        self.row = layer.running_mean.new_zeros(1 + 3 * layer.num_features, dtype=torch.float64)
         # The running statistics are those of the last call alone.
         layer.momentum = 1.0
         layer.register_forward_pre_hook(self._before)
         layer.register_forward_hook(self._after)
 
-    def _before(self, layer: _BatchNorm | SwitchNorm, _: Any) -> None:
-        # What is not finite would stay so: 0 · inf is NaN.
-        if layer.training:
+    def _before(self, layer: _NormBase, _: Any) -> None:
+        # What is not finite would stay so: 0 · inf is NaN. BatchRenorm normalizes with them.
+        if layer.training and not isinstance(layer, BatchRenorm):
             layer.reset_running_stats()
 
-    def _after(self, layer: _BatchNorm | SwitchNorm, _: Any, y: Tensor) -> None:
+    def _after(self, layer: _NormBase, _: Any, y: Tensor) -> None:
         if not layer.training:
             return
         mean, var = (table.double() for table in _statistics(layer))
@@ -184,11 +186,11 @@ class _CallAverage:
             call = torch.cat([mean.new_full((1,), samples), mean, var, torch.zeros_like(mean)])
             self.row = _merge(torch.stack([self.row, call]))
         # A model may put its layers in evaluation mode for a part of its training step.
-        for table, kept in zip(_statistics(layer), self._kept, strict=True):
-            table.copy_(kept)
+        for name, kept in self._kept.items():
+            layer.get_buffer(name).copy_(kept)
 
 
-def _statistics(layer: _BatchNorm | SwitchNorm) -> tuple[Tensor, Tensor]:
+def _statistics(layer: _NormBase) -> tuple[Tensor, Tensor]:
     return layer.running_mean, layer.running_var
 
 

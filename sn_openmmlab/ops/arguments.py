@@ -55,15 +55,20 @@ def check_arguments(
             )
 
 
-def check_input(x: Tensor) -> None:
-    """Raise InputError unless `x` is (N, C), (N, C, L), (N, C, H, W) or (N, C, D, H, W)."""
+def check_input(x: Tensor, name: str = 'SwitchNorm') -> None:
+    """Raise InputError unless `x` is (N, C), (N, C, L), (N, C, H, W) or (N, C, D, H, W).
+
+    Args:
+        x: the input.
+        name: what the message calls the layer.
+    """
     if not 2 <= x.dim() <= 5:
         raise InputError(
-            f'SwitchNorm takes inputs of 2 to 5 dimensions, (N, C) to (N, C, D, H, W), but got '
+            f'{name} takes inputs of 2 to 5 dimensions, (N, C) to (N, C, D, H, W), but got '
             f'{x.dim()}: shape {tuple(x.shape)}.'
         )
     if not x.is_floating_point():
-        raise InputError(f'SwitchNorm takes floating-point inputs, not {x.dtype}.')
+        raise InputError(f'{name} takes floating-point inputs, not {x.dtype}.')
 
 
 def check_scopes(scopes: Sequence[str]) -> tuple[str, ...]:

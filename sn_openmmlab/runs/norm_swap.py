@@ -25,8 +25,8 @@ def replace_norms(
 
     Args:
         config: of MMDetection, MMSegmentation or MMPretrain; it is changed in place.
-        norm: the norm, as ``'SN'``, ``'SyncSN'``, ``'BN'``, ``'GN'``, or a ``norm_cfg`` such as
-            ``dict(type='SN', scopes=('in', 'ln'))``.
+        norm: the norm, as ``'SN'``, ``'SyncSN'``, ``'BN'``, ``'GN'``, ``'BRN'``, or a ``norm_cfg``
+            such as ``dict(type='SN', scopes=('in', 'ln'))``.
         parts: the parts of the model in which to replace norms, such as ``['backbone', 'neck']``;
             None for all.
 

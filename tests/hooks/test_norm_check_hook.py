@@ -11,7 +11,7 @@ from mmengine.registry import MODELS, DefaultScope
 from mmengine.runner import Runner
 from torch import nn
 
-from sn_openmmlab import SwitchNorm, SyncSwitchNorm
+from sn_openmmlab import BatchRenorm, SwitchNorm, SyncSwitchNorm
 from sn_openmmlab.analysis.norm_changes import NormChange
 from sn_openmmlab.hooks import norm_check_hook
 from tests.small_run import register, small_config
@@ -50,6 +50,21 @@ def test_config_that_names_sn_and_has_none_is_warned_of(config: dict, logged: Ca
         assert advice in text
 
 
+def test_config_that_names_brn_and_has_none_is_warned_of(logged: Callable) -> None:
+    config = Config(dict(IMPORT, norm_cfg=dict(type='BRN2d')))
+    ((level, text),) = logged(norm_check_hook.log_norms, _model(neck=nn.BatchNorm2d(4)), config)
+    assert level == 'WARNING'
+    assert "A norm_cfg = dict(type='BRN') at the top of a config" in text
+    assert '--norm BRN' in text
+
+
+def test_brn_is_counted_and_no_warning(logged: Callable) -> None:
+    config = Config(dict(IMPORT, norm_cfg=dict(type='BRN')))
+    model = _model(backbone=nn.Sequential(BatchRenorm(4), BatchRenorm(4)))
+    line = 'SN in 0 layers; other norms in 2: BRN 2, as backbone.0.'
+    assert logged(norm_check_hook.log_norms, model, config) == [('INFO', line)]
+
+
 def test_child_whose_norm_cfg_reaches_no_part_is_warned_of(
     repo: Path, tmp_path: Path, logged: Callable
 ) -> None:
@@ -75,7 +90,7 @@ def test_config_that_only_imports_the_package_is_warned_of(
         (
             'WARNING',
             'SN in 0 layers; other norms in 1: BN 1, as backbone. The config imports '
-            "sn_openmmlab, but no norm_cfg in it has the type 'SN'.",
+            "sn_openmmlab, but no norm_cfg in it has the type 'SN' or 'BRN'.",
         )
     ]
 
@@ -105,6 +120,15 @@ def test_sync_bn_reaches_sn(
     assert type(model.a) is SyncSwitchNorm
     assert model.a.process_group is None
     assert model.b.process_group is group
+
+
+def test_sync_bn_does_not_reach_brn(logged: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(norm_check_hook, 'is_distributed', lambda: True)
+    model = _model(a=BatchRenorm(4), b=nn.BatchNorm2d(4))
+    ((level, text),) = logged(norm_check_hook.sync_norms, model, Config(dict(sync_bn='torch')))
+    assert level == 'WARNING'
+    assert text.startswith("sync_bn='torch' does not act on BRN: in 1 layers each process ")
+    assert type(model.a) is BatchRenorm
 
 
 def test_sync_bn_reaches_the_averaged_weights_of_ema(

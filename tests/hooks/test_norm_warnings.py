@@ -1,4 +1,4 @@
-"""Settings that act on BatchNorm but not on SN are warned of."""
+"""Settings that act on BatchNorm but not on SN and BRN are warned of."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import pytest
 from mmengine.config import Config
 from torch import nn
 
-from sn_openmmlab import SwitchNorm, SyncSwitchNorm
+from sn_openmmlab import BatchRenorm, SwitchNorm, SyncSwitchNorm
 from sn_openmmlab.hooks import norm_warnings
 
 
@@ -40,6 +40,17 @@ def test_norm_eval_does_not_reach_sn(logged: Callable) -> None:
         'backbone has norm_eval=True, which acts on BatchNorm only: 2 SN layers in it keep '
         'updating their running statistics. To hold them, set norm_eval=True in the norm_cfg of '
         'SN. To let them update, set norm_eval=False in backbone.'
+    )
+
+
+def test_norm_eval_does_not_reach_brn(logged: Callable) -> None:
+    part = Part(BatchRenorm(4), SwitchNorm(4), BatchRenorm(4), BatchRenorm(4, momentum=0.0))
+    _, (level, text) = logged(norm_warnings.warn_of_norm_eval, _model(backbone=part))
+    assert level == 'WARNING'
+    assert text == (
+        'backbone has norm_eval=True, which acts on BatchNorm only: 2 BRN layers in it keep '
+        'updating their running statistics. To hold them, name BN in the norm_cfg, which loads the '
+        'same weights. To let them update, set norm_eval=False in backbone.'
     )
 
 
@@ -89,6 +100,18 @@ def test_accumulation_is_warned_of(wrapper: dict, logged: Callable) -> None:
     assert "scopes=('in', 'ln')" in text
     model.eval()
     assert logged(norm_warnings.warn_of_accumulation, model, config) == []
+
+
+def test_accumulation_with_brn_is_warned_of(logged: Callable) -> None:
+    config = Config(dict(optim_wrapper=dict(accumulative_counts=2)))
+    ((level, text),) = logged(
+        norm_warnings.warn_of_accumulation, _model(a=BatchRenorm(4), b=BatchRenorm(4)), config
+    )
+    assert level == 'WARNING'
+    assert text == (
+        'accumulative_counts=2 adds up the gradients of 2 batches, but 2 BRN layers take their '
+        'statistics from each batch alone and count each one in begin, r_end and d_end.'
+    )
 
 
 @pytest.mark.parametrize(

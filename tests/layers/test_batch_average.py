@@ -9,7 +9,7 @@ from torch import nn
 from torch.optim import swa_utils
 
 import sn_openmmlab
-from sn_openmmlab import SwitchNorm, SyncSwitchNorm, update_bn
+from sn_openmmlab import BatchRenorm, SwitchNorm, SyncSwitchNorm, update_bn
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.batch_average import batch_average
 
@@ -86,6 +86,28 @@ def test_averages_of_the_means_and_variances_of_batches(kind, momentum, batches,
     torch.testing.assert_close(layer.running_var, var)
     assert (layer.momentum, layer.training) == (momentum, False)
     assert layer.num_batches_tracked == 0
+
+
+def test_batch_renorm_is_set_like_batch_norm_and_normalizes_as_in_training(batches, randomized):
+    renorm = BatchRenorm(3, momentum=0.3, r_max=2.0, d_max=1.0, begin=5, r_end=7, d_end=7)
+    model = nn.Sequential(randomized(renorm), SwitchNorm(3)).double()
+    renorm.num_batches_tracked.fill_(6)  # the next batch is half way between
+    before = _state(renorm)
+    outputs = []
+    for x in batches:
+        renorm.load_state_dict(before)
+        outputs.append(renorm(x).detach())
+    renorm.load_state_dict(before)
+
+    assert batch_average(model, batches, _run) == ['1']
+    torch.testing.assert_close(_state(renorm), before, rtol=0, atol=0)
+    assert batch_average(model, batches, _run, batch_norm=True) == ['0', '1']
+    for layer, inputs in zip(model, (batches, outputs), strict=True):
+        mean, var = _batch_moments(inputs)
+        torch.testing.assert_close(layer.running_mean, mean)
+        torch.testing.assert_close(layer.running_var, var)
+    assert renorm.momentum == 0.3
+    assert renorm.num_batches_tracked == 6
 
 
 def test_batches_of_one_size_have_the_same_weight(randomized):

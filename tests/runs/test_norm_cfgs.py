@@ -4,6 +4,7 @@ import pytest
 from mmengine.config import Config
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.layers.batch_renorm import BatchRenorm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.runs.norm_cfgs import check_norm_cfgs
 
@@ -34,6 +35,11 @@ def check(norm_cfg: object) -> None:
         (dict(type='SN', correction='1'), "not '1'"),
         (dict(type='SN', eps='1e-5'), "not '1e-5'"),
         (dict(type='SN', norm_eval='False'), "norm_eval must be True or False, not 'False'"),
+        (
+            dict(type='BRN', rmax=2),
+            'has rmax, but BRN takes only eps, .*r_max, d_max, begin',
+        ),
+        (dict(type='BRN2d', r_max=0.5), f'{PLACE} does not fit BRN: r_max is 0.5'),
         (dict(type='SN', requires_grad='False'), 'requires_grad must be True or False'),
     ],
 )
@@ -54,6 +60,8 @@ def test_wrong_norm_cfg_is_one_sentence(norm_cfg: object, said: str) -> None:
         dict(type='SN', scopes=['in', 'gn'], num_groups=48, num_ratio_groups=5),
         dict(type=SwitchNorm),
         dict(type='SyncSN', process_group=None),
+        dict(type='BRN', begin=10, r_end=20, d_end=20, requires_grad=False),
+        dict(type=BatchRenorm),
     ],
 )
 def test_right_norm_cfg_passes(norm_cfg: object) -> None:
