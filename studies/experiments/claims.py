@@ -11,12 +11,12 @@ from studies.presentation.output import make_folder
 _BASE = 'configs/classification/cifar10/resnet10_sn_1xb16_cifar10.py'
 # Images of each step, over all simulated GPUs.
 TOTAL = 64
-PER_GPU = (1, 2, 4, 8, 32)
+PER_GPU = (1, 2, 4, 32)
 # Images per GPU where the settings of SN are compared.
 SMALL = 2
-EPOCHS = 8
-_IMAGES, _STEPS_PER_EPOCH = 50000, 50000 // TOTAL
-_CHANNELS = 32
+EPOCHS = 6
+_STEPS_PER_EPOCH = 50000 // TOTAL
+_CHANNELS = 24
 _RATE, _DECAY = 0.2, 5e-4
 
 
@@ -25,6 +25,14 @@ def norm_of(variant: str, per_gpu: int) -> dict[str, Any]:
     gpus = TOTAL // per_gpu
     own = {
         'bn': dict(type='SimulatedBN', gpus=gpus),
+        # BatchNorm in the first eighth, as in its paper, and at its final bounds in the middle.
+        'brn': dict(
+            type='SimulatedBRN',
+            gpus=gpus,
+            begin=EPOCHS * _STEPS_PER_EPOCH // 8,
+            d_end=EPOCHS * _STEPS_PER_EPOCH * 3 // 8,
+            r_end=EPOCHS * _STEPS_PER_EPOCH // 2,
+        ),
         'gn': dict(type='GN', num_groups=8),
         'ln': dict(type='GN', num_groups=1),
         'in': dict(type='IN', affine=True),
@@ -105,8 +113,9 @@ def _schedule(steps: int) -> list[dict[str, Any]]:
 
 def planned_runs(work_dir: Path) -> list[Run]:
     """Return the runs, whose configs are in a folder."""
-    over_gpus = [('sn', n) for n in PER_GPU] + [('bn', n) for n in PER_GPU]
-    alone = [(name, SMALL) for name in ('gn', 'ln', 'in', 'sn-in-ln')]
+    over_gpus = [(name, n) for n in (32, *PER_GPU[:-1]) for name in ('sn', 'bn')]
+    over_gpus += [('brn', n) for n in PER_GPU]
+    alone = [(name, SMALL) for name in ('gn', 'sn-in-ln', 'ln', 'in')]
     settings = [(name, SMALL) for name in (*CONTROLS, 'sn-gn', 'sn-correction')]
     return [
         Run(variant, n, seed, str(_file(variant, n, work_dir)), {'randomness.seed': seed})

@@ -9,9 +9,11 @@ average over the GPUs. The running statistics are the averages of those of the G
 
 from mmengine.registry import MODELS
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn import functional as F
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.layers.batch_renorm import BatchRenorm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.ops.batch import BatchMoments
 from sn_openmmlab.ops.switch_norm import switch_norm
@@ -84,8 +86,38 @@ class SimulatedBN(nn.BatchNorm2d):
             eps=self.eps,
         )
         self.num_batches_tracked.add_(1)
-        self.running_mean.copy_(_average(running[0], self.gpus))
-        self.running_var.copy_(_average(running[1], self.gpus))
+        for table, of_all in zip((self.running_mean, self.running_var), running, strict=True):
+            table.copy_(_average(of_all, self.gpus))
+        return y.view_as(x)
+
+
+@MODELS.register_module()
+class SimulatedBRN(BatchRenorm):
+    """Batch Renormalization over the images of each of `gpus` GPUs.
+
+    All GPUs correct towards the same moving averages, those over the GPUs.
+
+    Args:
+        num_features: as in `BatchRenorm`, as are further arguments.
+        gpus: G, which divides the images of each batch in training.
+    """
+
+    def __init__(self, num_features: int, gpus: int = 1, **settings: object) -> None:
+        super().__init__(num_features, **settings)
+        self.gpus = gpus
+        # In a list, so that its own parameters are no part of the network.
+        self._all_gpus = [BatchRenorm(num_features * gpus, **settings)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalize `x`, (N, C, H, W)."""
+        if not self.training:
+            return super().forward(x)
+        names = ('weight', 'bias', 'running_mean', 'running_var')
+        tables = {name: getattr(self, name).repeat(self.gpus) for name in names}
+        count = {'num_batches_tracked': self.num_batches_tracked}
+        y = functional_call(self._all_gpus[0], {**tables, **count}, _view(x, self.gpus))
+        for name in ('running_mean', 'running_var'):
+            getattr(self, name).copy_(_average(tables[name], self.gpus))
         return y.view_as(x)
 
 
