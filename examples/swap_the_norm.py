@@ -16,7 +16,7 @@ from mmengine.registry import MODELS, init_default_scope
 
 import sn_openmmlab  # noqa: F401  registers SN
 from sn_openmmlab.analysis.importance import importance_ratios
-from sn_openmmlab.analysis.ratio_chart import draw_ratio_chart
+from sn_openmmlab.analysis.layer_figure import layers_figure
 
 STEPS = 5
 
@@ -58,6 +58,6 @@ for step in range(1, STEPS + 1):
 # %% Draw the ratios with which each layer mixes the three statistics; they start at one third.
 rows = importance_ratios(detector)
 file = sys.argv[1] if len(sys.argv) > 1 else 'ratios.png'
-draw_ratio_chart(rows, file)
+layers_figure({'detector': rows}).savefig(file)
 moved = max(abs(ratio - 1 / 3) for row in rows for ratio in (*row.mean, *row.var))
 print(f'{len(rows)} SN layers; the ratio that moved most is {moved:.5f} away from 1/3: see {file}')

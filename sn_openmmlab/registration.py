@@ -10,6 +10,7 @@ from sn_openmmlab.checkpoints.pretrained import SNPretrained
 from sn_openmmlab.flop_counts import register_flop_counts
 from sn_openmmlab.hooks.batch_average_hook import BatchAverageHook
 from sn_openmmlab.hooks.batch_norm_weights_hook import BatchNormWeightsHook
+from sn_openmmlab.hooks.importance_ratios_hook import ImportanceRatiosHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.hooks.sparsify_hook import SparsifyHook
 from sn_openmmlab.layers.names import LAYERS, RENORM_LAYERS
@@ -20,7 +21,13 @@ _REGISTERED = {
     WEIGHT_INITIALIZERS: {'SNPretrained': SNPretrained},
     HOOKS: {
         hook.__name__: hook
-        for hook in (NormCheckHook, BatchNormWeightsHook, BatchAverageHook, SparsifyHook)
+        for hook in (
+            NormCheckHook,
+            BatchNormWeightsHook,
+            BatchAverageHook,
+            SparsifyHook,
+            ImportanceRatiosHook,
+        )
     },
 }
 

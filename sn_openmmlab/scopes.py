@@ -20,13 +20,13 @@ class Scope(NamedTuple):
     grouped: bool
     """Whether the channels are pooled within each of `num_groups` groups."""
     color: str
-    """The colour in charts, of Okabe and Ito: colour-blind people can tell them apart."""
+    """The colour in charts. All differ in lightness, so that they can be told apart in grey."""
 
 
 # In the order in which charts and messages show them.
 SCOPES = {
-    'in': Scope(dims=(), grouped=False, color='#0072b2'),
-    'gn': Scope(dims=(1,), grouped=True, color='#cc79a7'),
-    'ln': Scope(dims=(1,), grouped=False, color='#009e73'),
-    'bn': Scope(dims=(0,), grouped=False, color='#e69f00'),
+    'in': Scope(dims=(), grouped=False, color='#004a80'),
+    'gn': Scope(dims=(1,), grouped=True, color='#b0558a'),
+    'ln': Scope(dims=(1,), grouped=False, color='#2fae87'),
+    'bn': Scope(dims=(0,), grouped=False, color='#f5c54e'),
 }

@@ -1,6 +1,7 @@
 """The table of scopes, and that every backend follows it."""
 
 import re
+from itertools import pairwise
 
 import pytest
 import torch
@@ -24,6 +25,24 @@ def test_colors_are_six_hex_digits_and_differ():
 
     assert all(re.fullmatch('#[0-9a-f]{6}', color) for color in colors)
     assert len(set(colors)) == len(colors)
+
+
+def lightness(color: str) -> float:
+    """Return L* of CIELAB, from 0 for black to 100 for white."""
+    red, green, blue = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)
+    ]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return 116 * luminance ** (1 / 3) - 16
+
+
+def test_colors_differ_in_lightness_so_that_grey_and_color_blindness_leave_them_apart():
+    steps = sorted(lightness(scope.color) for scope in SCOPES.values())
+
+    assert min(right - left for left, right in pairwise(steps)) > 14
+    # None of them is lost on white paper.
+    assert steps[-1] < 85
 
 
 @pytest.mark.parametrize('scope', SCOPES)

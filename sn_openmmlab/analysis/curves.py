@@ -7,6 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from sn_openmmlab.analysis.colors import LINE_STYLES
+from sn_openmmlab.analysis.ratio_course import RATIO
 
 Curve = list[tuple[float, float]]
 
@@ -37,6 +38,8 @@ def _read_file(file: str | Path) -> tuple[dict[str, Curve], dict[str, Curve]]:
     metrics: dict[str, Curve] = {}
     for line in Path(file).read_text().splitlines():
         entry = json.loads(line)
+        # What ImportanceRatiosHook logs has a figure of its own.
+        entry = {name: value for name, value in entry.items() if not name.startswith(RATIO)}
         if 'loss' in entry:
             curves, names = losses, [name for name in entry if 'loss' in name]
         else:

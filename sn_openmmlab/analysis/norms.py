@@ -65,6 +65,14 @@ def part_of(name: str) -> str:
     return rest.partition('.')[0] if first == 'roi_head' else first
 
 
+def stage_of(name: str) -> str:
+    """Return what holds the layer of this name within its part, as `layer1` of a backbone.
+
+    Of a layer that the part holds itself, that is its own name.
+    """
+    return name.split(f'{part_of(name)}.', 1)[-1].partition('.')[0]
+
+
 def describe_norms(layers: Sequence[NormLayer]) -> str:
     """Return one sentence that counts norm layers: SN by part of the model, others by kind.
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from mmengine.runner import Runner
 
 from sn_openmmlab.analysis.curves import draw_curves, read_curves
-from sn_openmmlab.analysis.importance import importance_ratios, write_ratios
+from sn_openmmlab.analysis.importance import importance_ratios
+from sn_openmmlab.analysis.layer_figure import layers_figure
 from sn_openmmlab.analysis.predictions import draw_prediction_grid
-from sn_openmmlab.analysis.ratio_chart import draw_ratio_chart
+from sn_openmmlab.analysis.ratio_table import csv_table
 
 
 def write_report(
@@ -31,7 +32,7 @@ def write_report(
     losses, metrics = read_curves(run / 'vis_data' / 'scalars.json' for run in runs)
     last = {name: curve[-1][1] for name, curve in metrics.items()}
     runner.load_checkpoint(str(checkpoint))
-    rows = importance_ratios(runner.model)
+    ratios = {folder.parent.name: importance_ratios(runner.model)}
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         new = Path(scratch) / 'new'
@@ -42,9 +43,9 @@ def write_report(
         (new / 'metrics.json').write_text(json.dumps(last, indent=2) + '\n')
         draw_curves(losses, metrics, new / 'curves.png')
         draw_prediction_grid(runner, new / 'predictions.png')
-        write_ratios(rows, new / 'importance_ratios.csv')
-        if rows:
-            draw_ratio_chart(rows, new / 'importance_ratios.png')
+        (new / 'importance_ratios.csv').write_text(csv_table(ratios))
+        if any(ratios.values()):
+            layers_figure(ratios).savefig(new / 'importance_ratios.png')
         if folder.exists():
             folder.rename(Path(scratch) / 'old')
         new.rename(folder)

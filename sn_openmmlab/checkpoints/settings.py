@@ -8,6 +8,7 @@ from torch import Tensor
 from sn_openmmlab.checkpoints.files.provenance import recorded_scopes
 from sn_openmmlab.checkpoints.files.stored_config import configured_settings
 from sn_openmmlab.checkpoints.plans.layouts import recorded_layout
+from sn_openmmlab.checkpoints.plans.norm_shapes import AUTHORS_SCOPES
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.settings import MixSettings, mismatch, recorded_settings, settings_of
 from sn_openmmlab.layers.switch_norm import SwitchNorm
@@ -46,6 +47,26 @@ class TrainedSettings:
         """
         for name, layer in layers.items():
             self._check(name, layer)
+
+    def scopes_of(self, name: str, number: int) -> tuple[str, ...] | None:
+        """Return which scopes the ratios of a layer belong to, or None where nothing tells it.
+
+        A file that says nothing at all is taken for one of the authors', who mixed `in`, `ln` and
+        `bn`, or `in` and `ln`.
+
+        Args:
+            name: Of the layer, as its weights are named in the file.
+            number: How many ratios it has.
+        """
+        known = self._by_layer.get(name)
+        candidates = {s.scopes for s in ([known] if known else self._of_any)}
+        if not candidates and number in AUTHORS_SCOPES:
+            scopes = AUTHORS_SCOPES[number]
+            # A layer with `bn` has running statistics.
+            if ('bn' in scopes) == (f'{name}.running_mean' in self._weights):
+                candidates = {scopes}
+        fitting = [scopes for scopes in candidates if len(scopes) == number]
+        return fitting[0] if len(fitting) == 1 else None
 
     def _check(self, name: str, layer: SwitchNorm) -> None:
         known = self._by_layer.get(name)

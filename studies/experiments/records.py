@@ -1,25 +1,25 @@
 """The results of finished runs: their metrics and their learned ratios."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 
 from sn_openmmlab.analysis.curves import read_curves
-from sn_openmmlab.analysis.importance import LayerRatios, importance_ratios
-from sn_openmmlab.analysis.norms import part_of
+from sn_openmmlab.analysis.importance import (
+    LayerRatios,
+    Ratios,
+    importance_ratios,
+    mean_ratios,
+)
 from sn_openmmlab.analysis.work_dir import find_runs, newest_checkpoint
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
 from studies.experiments.folders import trained_config
 from studies.experiments.plan import Run
-
-# By part of the model, by 'mean' (w) or 'var' (w′), and by scope.
-Ratios = dict[str, dict[str, dict[str, float]]]
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,6 @@ def read_record(run: Run, work_dir: Path) -> Record:
     return Record(run.variant, run.batch, run.seed, values, mean_ratios(layers))
 
 
-def mean_ratios(layers: Sequence[LayerRatios]) -> Ratios:
-    """Average the ratios over the layers of each part of a model, and over all (Fig. 4)."""
-    parts: dict[str, list[LayerRatios]] = {}
-    for layer in layers:
-        parts.setdefault(part_of(layer.name), []).append(layer)
-    if parts:
-        parts['all'] = list(layers)
-    return {part: _average(group) for part, group in parts.items()}
-
-
 def write_records(records: Iterable[Record], machine: Mapping[str, Any], file: Path) -> None:
     """Write the records and their machine as JSON, a line per record."""
     lines = ',\n'.join(json.dumps(asdict(record)) for record in records)
@@ -84,14 +74,3 @@ def _learned_ratios(config: Config, checkpoint: Path) -> list[LayerRatios]:
     model = MODELS.build(config.model)
     model.load_state_dict(read_checkpoint(checkpoint)['state_dict'])
     return importance_ratios(model)
-
-
-def _average(layers: Sequence[LayerRatios]) -> dict[str, dict[str, float]]:
-    scopes = layers[0].scopes
-    return {
-        kind: {
-            scope: mean(getattr(layer, kind)[i] for layer in layers)
-            for i, scope in enumerate(scopes)
-        }
-        for kind in ('mean', 'var')
-    }

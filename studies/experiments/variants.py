@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from examples import lstm_with_sn, video_with_sn
-from sn_openmmlab.analysis.importance import LayerRatios, importance_ratios
-from sn_openmmlab.analysis.ratio_chart import draw_ratio_chart
-from studies.experiments.records import Record, mean_ratios
+from sn_openmmlab.analysis.importance import LayerRatios, importance_ratios, mean_ratios
+from sn_openmmlab.analysis.layer_figure import layers_figure
+from studies.experiments.records import Record
 from studies.presentation.experiment_tables import ACCURACY, accuracy_table, page, spread
 from studies.presentation.figures import draw_accuracy
 from studies.presentation.markdown import group_by, table
@@ -86,7 +86,7 @@ def draw_figures(parts: Records, folder: Path) -> None:
     """Draw `groups.png`, the ratios of the two groups in the first seed, and `lstm.png`."""
     first = next(record for record in parts['groups'] if record.variant == '2')
     rows = [_layer(name, kinds) for name, kinds in first.ratios.items()]
-    draw_ratio_chart(rows, folder / 'groups.png')
+    layers_figure({'groups': rows}).savefig(folder / 'groups.png')
     norms = group_by(parts['lstm'], lambda record: record.variant)
     draw_accuracy(norms, 'An LSTM that reads digits row by row', folder / 'lstm.png')
 

@@ -8,8 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sn_openmmlab.analysis.bar_figures import draw_bars
 from sn_openmmlab.analysis.colors import LINE_STYLES
-from sn_openmmlab.analysis.ratio_chart import COLORS
+from sn_openmmlab.analysis.ratio_style import TITLES
 from studies.benchmarks.baselines import BN, FUSED
 from studies.experiments.records import Record
 from studies.presentation.experiment_tables import ACCURACY, AP
@@ -114,8 +115,7 @@ def draw_ratios(
     """
     figure = Figure(figsize=(3.2 * len(parts), 6), layout='constrained')
     grid = figure.subplots(2, len(parts), sharex=True, sharey=True, squeeze=False)
-    titles = {'mean': 'ratio of the mean, $w_k$', 'var': "ratio of the variance, $w'_k$"}
-    for row, (kind, title) in zip(grid, titles.items(), strict=True):
+    for row, (kind, title) in zip(grid, TITLES.items(), strict=True):
         for axes, part in zip(row, parts, strict=True):
             _draw_bars(axes, records, part, kind)
         row[0].set_ylabel(title)
@@ -157,16 +157,12 @@ def _draw_curves(
 def _draw_bars(axes: Axes, records: Sequence[Record], part: str, kind: str) -> None:
     batches = sorted({record.batch for record in records})
     scopes = list(records[0].ratios[part][kind])
-    start, width = 1 / len(scopes), 0.8 / len(scopes)
-    for i, scope in enumerate(scopes):
-        ratios = [
-            [r.ratios[part][kind][scope] for r in records if r.batch == batch] for batch in batches
-        ]
-        heights = [np.mean(values) - start for values in ratios]
-        whiskers = [np.std(values, ddof=1) for values in ratios]
-        places = np.arange(len(batches)) + (i - (len(scopes) - 1) / 2) * width
-        axes.bar(places, heights, width, start, yerr=whiskers, color=COLORS[scope], label=scope)
-    axes.axhline(start, color='black', linewidth=0.8)
-    axes.set_xticks(range(len(batches)), map(str, batches))
-    axes.set_axisbelow(True)
-    axes.grid(axis='y', alpha=0.3)
+    groups = {
+        str(batch): {
+            scope: [r.ratios[part][kind][scope] for r in records if r.batch == batch]
+            for scope in scopes
+        }
+        for batch in batches
+    }
+    draw_bars(axes, groups, start=1 / len(scopes))
+    axes.axhline(1 / len(scopes), color='black', linewidth=0.8)

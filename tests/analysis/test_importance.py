@@ -1,14 +1,14 @@
-"""The table of importance ratios, against softmax by hand."""
+"""The importance ratios of a model, against softmax by hand."""
 
-import csv
-from math import log
-from pathlib import Path
+from math import exp, log
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 
-from sn_openmmlab.analysis.importance import LayerRatios, importance_ratios, write_ratios
+from sn_openmmlab.analysis.importance import LayerRatios, importance_ratios, mean_ratios
 from sn_openmmlab.layers.sparse import sparsify
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 
@@ -26,8 +26,9 @@ def network() -> nn.Module:
     with torch.no_grad():
         for control, numbers in controls.items():
             control.copy_(torch.tensor([log(number) for number in numbers]))
-    block = nn.ModuleDict({'conv': nn.Conv2d(4, 4, 1), 'bn': nn.BatchNorm2d(4), 'norm': head})
-    return nn.ModuleDict({'stem': stem, 'blocks': nn.Sequential(block)})
+    block = nn.ModuleDict({'conv': nn.Conv2d(4, 4, 1, stride=2), 'bn': nn.BatchNorm2d(4)})
+    body = nn.ModuleDict({'conv': nn.Conv2d(4, 4, 3, stride=(2, 1)), 'norm': head})
+    return nn.ModuleDict({'stem': stem, 'blocks': nn.Sequential(block, body)})
 
 
 def test_ratios_are_the_softmax_of_the_controls() -> None:
@@ -35,9 +36,33 @@ def test_ratios_are_the_softmax_of_the_controls() -> None:
     assert (stem.name, stem.scopes) == ('stem', ('in', 'ln', 'bn'))
     assert stem.mean == pytest.approx((1 / 6, 2 / 6, 3 / 6))
     assert stem.var == pytest.approx((0.2, 0.7, 0.1))
-    assert (head.name, head.scopes) == ('blocks.0.norm', ('bn', 'gn'))
+    assert (head.name, head.scopes) == ('blocks.1.norm', ('bn', 'gn'))
     assert head.mean == pytest.approx((0.75, 0.25))
     assert head.var == pytest.approx((0.5, 0.5))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(-80, 80, width=32), min_size=3, max_size=3))
+def test_any_controls_give_equation_5(controls: list[float]) -> None:
+    layer = SwitchNorm(4)
+    with torch.no_grad():
+        layer.var_weight.copy_(torch.tensor(controls))
+
+    (row,) = importance_ratios(layer)
+
+    total = sum(exp(control) for control in controls)
+    assert row.var == pytest.approx([exp(control) / total for control in controls], abs=1e-6)
+
+
+def test_place_is_that_of_the_convolution_before_the_layer() -> None:
+    stem, head = importance_ratios(network())
+    assert stem.place == ('none', 0, None)
+    assert head.place == ('3x3', 2, 2)
+
+
+def test_wrapped_model_has_the_ratios_of_the_bare_one() -> None:
+    model = network()
+    assert importance_ratios(nn.DataParallel(model)) == importance_ratios(model)
 
 
 def test_model_without_the_layer_has_no_ratios() -> None:
@@ -47,32 +72,6 @@ def test_model_without_the_layer_has_no_ratios() -> None:
 def test_layer_itself_is_found() -> None:
     (row,) = importance_ratios(SwitchNorm(2))
     assert row.mean == pytest.approx((1 / 3,) * 3)
-
-
-def test_table_has_a_line_per_layer_and_scope(tmp_path: Path) -> None:
-    file = tmp_path / 'ratios.csv'
-    write_ratios(importance_ratios(network()), file)
-    with open(file, newline='') as stream:
-        assert list(csv.reader(stream)) == [
-            ['layer', 'scope', 'mean_ratio', 'var_ratio'],
-            ['stem', 'in', '0.166667', '0.200000'],
-            ['stem', 'ln', '0.333333', '0.700000'],
-            ['stem', 'bn', '0.500000', '0.100000'],
-            ['blocks.0.norm', 'bn', '0.750000', '0.500000'],
-            ['blocks.0.norm', 'gn', '0.250000', '0.500000'],
-        ]
-
-
-def test_table_without_layers_has_its_head(tmp_path: Path) -> None:
-    file = tmp_path / 'ratios.csv'
-    write_ratios([], file)
-    assert file.read_text().splitlines() == ['layer,scope,mean_ratio,var_ratio']
-
-
-def test_ratios_of_unequal_length_are_an_error(tmp_path: Path) -> None:
-    row = LayerRatios('layer', ('in', 'ln'), (0.5, 0.5), (1.0,))
-    with pytest.raises(ValueError, match='shorter'):
-        write_ratios([row], tmp_path / 'ratios.csv')
 
 
 def test_groups_with_ratios_of_their_own_have_a_row_each() -> None:
@@ -90,3 +89,42 @@ def test_ratios_of_a_sparse_layer_are_its_choice() -> None:
     (row,) = importance_ratios(sparsify(network()['stem']))
 
     assert row.mean == (0, 0, 1) and row.var == (0, 1, 0)
+
+
+def test_averages_are_those_of_each_part_and_of_all_layers() -> None:
+    layers = [
+        LayerRatios('roi_head.shared_head.layer4.0.sn1', ('in', 'bn'), (0.25, 0.75), (1.0, 0.0)),
+        LayerRatios('backbone.layer1.0.sn1', ('in', 'bn'), (0.5, 0.5), (0.0, 1.0)),
+        LayerRatios('backbone.layer2.0.sn1', ('in', 'bn'), (1.0, 0.0), (0.5, 0.5)),
+    ]
+    found = mean_ratios(layers)
+    assert list(found) == ['shared_head', 'backbone', 'all']
+    assert found['backbone'] == {'mean': {'in': 0.75, 'bn': 0.25}, 'var': {'in': 0.25, 'bn': 0.75}}
+    assert found['all']['mean']['in'] == pytest.approx(1.75 / 3)
+    assert list(mean_ratios(layers, lambda layer: layer.stage)) == [
+        'layer4',
+        'layer1',
+        'layer2',
+        'all',
+    ]
+    assert mean_ratios([]) == {}
+
+
+def test_layer_without_a_scope_counts_with_the_ratio_zero() -> None:
+    layers = [
+        LayerRatios('a', ('in', 'ln'), (0.5, 0.5), (1.0, 0.0)),
+        LayerRatios('b', ('ln', 'bn'), (0.25, 0.75), (0.5, 0.5)),
+    ]
+    averages = mean_ratios(layers)['all']
+    assert averages['mean'] == {'in': 0.25, 'ln': 0.375, 'bn': 0.375}
+    assert averages['var'] == {'in': 0.5, 'ln': 0.25, 'bn': 0.25}
+
+
+def test_groups_of_a_layer_together_weigh_as_one_layer() -> None:
+    grouped = SwitchNorm(4, scopes=('in', 'bn'), num_ratio_groups=2)
+    plain = SwitchNorm(4, scopes=('in', 'bn'))
+    with torch.no_grad():
+        grouped.mean_weight.copy_(torch.tensor([[log(3.0), 0.0], [0.0, 0.0]]))
+        plain.mean_weight.copy_(torch.tensor([0.0, log(3.0)]))
+    averages = mean_ratios(importance_ratios(nn.ModuleDict({'a': grouped, 'b': plain})))['all']
+    assert averages['mean']['in'] == pytest.approx(((0.75 + 0.5) / 2 + 0.25) / 2)

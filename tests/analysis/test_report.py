@@ -79,10 +79,10 @@ def test_report_holds_all_of_the_run(work_dir: Path) -> None:
     same = (work_dir / 'epoch_2.pth').read_bytes()
     assert (folder / 'checkpoint.pth').read_bytes() == same
     assert (folder / 'importance_ratios.csv').read_text().split() == [
-        'layer,scope,mean_ratio,var_ratio',
-        '0,in,0.166667,0.333333',
-        '0,ln,0.333333,0.333333',
-        '0,bn,0.500000,0.333333',
+        'run,layer,part,depth,stride,conv,scope,mean_ratio,var_ratio',
+        'work,0,0,0,,none,in,0.166667,0.333333',
+        'work,0,0,0,,none,ln,0.333333,0.333333',
+        'work,0,0,0,,none,bn,0.500000,0.333333',
     ]
 
 
@@ -107,7 +107,7 @@ def test_report_is_replaced_whole(work_dir: Path) -> None:
 
 @pytest.mark.parametrize('old', [True, False])
 @pytest.mark.parametrize(
-    'step', ['draw_curves', 'draw_prediction_grid', 'write_ratios', 'draw_ratio_chart']
+    'step', ['draw_curves', 'draw_prediction_grid', 'csv_table', 'layers_figure']
 )
 def test_failure_leaves_the_old_report_or_none(
     step: str, old: bool, work_dir: Path, monkeypatch: pytest.MonkeyPatch

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from sn_openmmlab.analysis.importance import LayerRatios
 from sn_openmmlab.errors import UsageError
 from studies.experiments import records
 from studies.experiments.records import Record
@@ -51,18 +50,6 @@ def test_model_of_another_norm_has_no_ratios(
     run = make_run('bn', 2, 0)
     finish(run, tmp_path)
     assert records.read_record(run, tmp_path) == Record('bn', 2, 0, METRICS, {})
-
-
-def test_heads_outside_roi_head_are_parts_too() -> None:
-    layers = [
-        LayerRatios('roi_head.shared_head.layer4.0.sn1', ('in', 'bn'), (0.25, 0.75), (1.0, 0.0)),
-        LayerRatios('bbox_head.cls_convs.0.sn', ('in', 'bn'), (0.5, 0.5), (0.0, 1.0)),
-    ]
-    assert records.mean_ratios(layers) == {
-        'shared_head': {'mean': {'in': 0.25, 'bn': 0.75}, 'var': {'in': 1.0, 'bn': 0.0}},
-        'bbox_head': {'mean': {'in': 0.5, 'bn': 0.5}, 'var': {'in': 0.0, 'bn': 1.0}},
-        'all': {'mean': {'in': 0.375, 'bn': 0.625}, 'var': {'in': 0.5, 'bn': 0.5}},
-    }
 
 
 @pytest.mark.parametrize('lost', ['20260101_000000/vis_data/scalars.json', 'epoch_2.pth'])

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
-from sn_openmmlab.analysis.ratio_chart import COLORS
+from sn_openmmlab.analysis.ratio_style import COLORS
 from studies.presentation.figures import draw_ap, draw_final_ap, draw_growth, draw_ratios
 
 FIRST, SECOND = '#0072b2', '#e69f00'

@@ -1,0 +1,62 @@
+"""What the figures of ratios share: colours, titles, a legend of scopes, labels that fit."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from sn_openmmlab.scopes import SCOPES
+
+COLORS = {name: scope.color for name, scope in SCOPES.items()}
+TITLES = {'mean': 'ratio of the mean, $w_k$', 'var': "ratio of the variance, $w'_k$"}
+DPI = 110
+WIDTH = 12.0
+_LONGEST = 48
+_IN_A_ROW = 7
+
+
+def scopes_in_order(scopes: Iterable[str]) -> list[str]:
+    """Return the different scopes in the order in which all figures show them."""
+    present = set(scopes)
+    return [scope for scope in SCOPES if scope in present]
+
+
+def patches(scopes: Sequence[str]) -> list[Artist]:
+    """Return what a legend shows for scopes."""
+    return [Patch(facecolor=COLORS[scope], edgecolor='white', label=scope) for scope in scopes]
+
+
+def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
+    """Put a legend above the plots of a figure, in several rows if it is long."""
+    columns = math.ceil(len(handles) / math.ceil(len(handles) / _IN_A_ROW))
+    figure.legend(
+        handles=list(handles),
+        loc='outside upper center',
+        ncols=columns,
+        frameon=False,
+        fontsize=9,
+    )
+
+
+def mark_equal(axes: Axes, height: float, color: str = 'black') -> None:
+    """Draw a dashed line at the height of equal ratios, where a training starts."""
+    axes.axhline(height, color=color, linewidth=0.8, linestyle='--')
+
+
+def shortened(label: str) -> str:
+    """Return a label of at most 48 characters, with … in place of its middle."""
+    half = _LONGEST // 2
+    return label if len(label) <= _LONGEST else f'{label[: half - 1]}…{label[-half:]}'
+
+
+def fit_labels(figure: Figure) -> None:
+    """Turn the labels of each horizontal axis upright where one is wider than its share of it."""
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        labels = axes.get_xticklabels()
+        room = axes.get_window_extent().width / len(labels) - 4
+        if any(label.get_window_extent().width > room for label in labels):
+            axes.tick_params(axis='x', labelrotation=90)
