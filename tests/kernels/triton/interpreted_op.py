@@ -14,6 +14,7 @@ import torch
 
 from sn_openmmlab.kernels.contract import Mixture
 from sn_openmmlab.ops.backends import use_backend
+from sn_openmmlab.ops.batch_moments import batch_moments
 from sn_openmmlab.ops.switch_norm import switch_norm
 from tests import reference
 from tests.layouts import LAYOUTS
@@ -156,3 +157,12 @@ def test_a_large_constant_gives_beta(dtype):
 
     assert torch.equal(y, bias.to(dtype)[:, None, None].expand(y.shape))
     assert torch.equal(observed.var, torch.zeros(3))
+
+
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float16])
+def test_the_moments_of_a_batch_alone_are_torchs(dtype):
+    x = (torch.randn(2, 3, 4, 5) * 3 + 10).to(dtype)
+    var, mean = torch.var_mean(x.double(), (0, 2, 3), correction=0)
+    with use_backend('triton'):
+        found = batch_moments(x)
+    torch.testing.assert_close(found, (mean.float(), var.float()), rtol=1e-5, atol=1e-5)
