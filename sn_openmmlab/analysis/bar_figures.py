@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sn_openmmlab.analysis.importance import LayerRatios, Ratios, mean_ratios
+from sn_openmmlab.analysis.importance import mean_ratios, ratios_by_part
 from sn_openmmlab.analysis.ratio_style import (
     COLORS,
     DPI,
@@ -38,7 +38,7 @@ def parts_figure(networks: Networks) -> Figure:
     Raises:
         ValueError: there is no layer to draw.
     """
-    return _bars_figure({label: _by_part(layers) for label, layers in networks.items()})
+    return _bars_figure({label: ratios_by_part(layers) for label, layers in networks.items()})
 
 
 def networks_figure(networks: Networks) -> Figure:
@@ -78,11 +78,6 @@ def draw_bars(axes: Axes, groups: Bars, start: float = 0.0) -> None:
     axes.set_xticks(range(len(groups)), [shortened(label) for label in groups])
     axes.set_axisbelow(True)
     axes.grid(axis='y', alpha=0.3)
-
-
-def _by_part(layers: Sequence[LayerRatios]) -> Ratios:
-    parts = {layer.part for layer in layers}
-    return mean_ratios(layers, lambda layer: layer.part if len(parts) > 1 else layer.stage)
 
 
 def _bars_figure(rows: Mapping[str, Mapping[str, Averages]]) -> Figure:

@@ -116,6 +116,16 @@ def mean_ratios(
     return {part: _average(rows) for part, rows in parts.items()}
 
 
+def ratios_by_part(layers: Sequence[LayerRatios]) -> Ratios:
+    """Average the ratios over parts; a network of one part is divided by the stages of that part.
+
+    Args:
+        layers: the ratios.
+    """
+    parts = {layer.part for layer in layers}
+    return mean_ratios(layers, lambda layer: layer.part if len(parts) > 1 else layer.stage)
+
+
 def _average(layers: Sequence[LayerRatios]) -> dict[str, dict[str, float]]:
     scopes = dict.fromkeys(scope for layer in layers for scope in layer.scopes)
     # The groups of a layer together count as one layer.

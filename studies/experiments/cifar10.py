@@ -34,7 +34,7 @@ def draw_figures(records: Sequence[Record], folder: Path) -> None:
     """Draw `accuracy.png`, each seed by norm and batch, and `ratios.png`, SN by batch."""
     groups = group_by(records, lambda record: '{} over {}'.format(*_row(record)))
     draw_final_accuracy(groups, folder / 'accuracy.png')
-    draw_ratios(_of_sn(records), ['backbone'], folder / 'ratios.png', 'images normalized together')
+    draw_ratios(_of_sn(records), ['all'], folder / 'ratios.png', 'images normalized together')
 
 
 def _row(record: Record) -> tuple[str, str]:

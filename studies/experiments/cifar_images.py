@@ -15,9 +15,9 @@ from torch.utils.data import Dataset
 
 from sn_openmmlab.errors import UsageError
 
-CLASSES = tuple(
-    'airplane automobile bird cat deer dog frog horse ship truck'.split()  # in the order of labels
-)
+# In the order of their labels.
+CLASSES = ('airplane', 'automobile', 'bird', 'cat', 'deer')
+CLASSES += ('dog', 'frog', 'horse', 'ship', 'truck')
 _SIZE, _PADDING = 32, 4
 
 
@@ -36,9 +36,8 @@ class CifarImages(Dataset):
         UsageError: a folder or an image is missing or cannot be read.
     """
 
-    metainfo = {'classes': CLASSES}
-
     def __init__(self, root: str, step: int = 1, augment: bool = False) -> None:
+        self.metainfo = {'classes': CLASSES}
         files = [(f, k) for k, name in enumerate(CLASSES) for f in _files(Path(root) / name, step)]
         images = np.stack([_read(file) for file, _ in files])
         around = ((0, 0), (0, 0), (_PADDING, _PADDING), (_PADDING, _PADDING))

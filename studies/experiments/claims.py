@@ -1,137 +1,121 @@
-"""The experiment on the paper's claims: norms over several images per GPU on CIFAR-10."""
+"""The experiment on the paper's claims: norms over few and many images per GPU on CIFAR-10."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mmengine.config import Config
+from studies.experiments.claims_runs import PER_GPU, SETTINGS, SINGLE, prepare
+from studies.experiments.records import Record
+from studies.presentation.experiment_tables import (
+    ACCURACY,
+    accuracy_table,
+    page,
+    ratio_table,
+    spread,
+)
+from studies.presentation.figures import draw_lines, draw_ratios
+from studies.presentation.markdown import Column, table
 
-from studies.experiments.plan import SEEDS, Run
-from studies.presentation.output import make_folder
+__all__ = ['all_tables', 'draw_figures', 'prepare']
 
-_BASE = 'configs/classification/cifar10/resnet10_sn_1xb16_cifar10.py'
-# Images of each step, over all simulated GPUs.
-TOTAL = 64
-PER_GPU = (1, 2, 4, 32)
-# Images per GPU where the settings of SN are compared.
-SMALL = 2
-EPOCHS = 6
-_STEPS_PER_EPOCH = 50000 // TOTAL
-_CHANNELS = 24
-_RATE, _DECAY = 0.2, 5e-4
-
-
-def norm_of(variant: str, per_gpu: int) -> dict[str, Any]:
-    """Return the `norm_cfg` of a variant with some images per GPU."""
-    gpus = TOTAL // per_gpu
-    own = {
-        'bn': dict(type='SimulatedBN', gpus=gpus),
-        # BatchNorm in the first eighth, as in its paper, and at its final bounds in the middle.
-        'brn': dict(
-            type='SimulatedBRN',
-            gpus=gpus,
-            begin=EPOCHS * _STEPS_PER_EPOCH // 8,
-            d_end=EPOCHS * _STEPS_PER_EPOCH * 3 // 8,
-            r_end=EPOCHS * _STEPS_PER_EPOCH // 2,
-        ),
-        'gn': dict(type='GN', num_groups=8),
-        'ln': dict(type='GN', num_groups=1),
-        'in': dict(type='IN', affine=True),
-        'sn-in-ln': dict(type='SN', scopes=('in', 'ln')),
-        'sn-gn': dict(type='SimulatedSN', gpus=gpus, scopes=('in', 'gn', 'bn'), num_groups=8),
-        'sn-correction': dict(type='SimulatedSN', gpus=gpus, correction=1),
-    }
-    return own.get(variant, dict(type='SimulatedSN', gpus=gpus))
-
-
-# Changes of λ and λ′ alone, as mmengine's `paramwise_cfg`.
-CONTROLS = {
-    'sn-rate-x10': dict(lr_mult=10),
-    'sn-rate-x0.1': dict(lr_mult=0.1),
-    'sn-no-decay': dict(decay_mult=0),
+TITLES = {
+    'sn': 'SN',
+    'bn': 'BN',
+    'brn': 'BRN',
+    'gn': 'GN',
+    'ln': 'LN',
+    'in': 'IN',
+    'sn-in-ln': 'SN without `bn`',
+    'sn-rate-x10': 'λ learns 10 times as fast',
+    'sn-rate-x0.1': 'λ learns a tenth as fast',
+    'sn-no-decay': 'no weight decay on λ',
+    'sn-gn': '`gn` of 8 groups in place of `ln`',
+    'sn-correction': 'correction 1',
 }
+OVER_GPUS = ('sn', 'bn', 'brn')
 
 
-def training_config(variant: str, per_gpu: int) -> Config:
-    """Return the config of the runs of a variant with some images per GPU."""
-    config = Config.fromfile(_BASE)
-    names = ('simulated_gpus', 'cifar_images', 'thin_resnet')
-    config.custom_imports.imports = [
-        'sn_openmmlab',
-        *(f'studies.experiments.{name}' for name in names),
+def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:
+    """Return every table of the experiment as a Markdown page."""
+    over_gpus = [record for record in records if record.variant in OVER_GPUS]
+    single = [record for record in records if record.variant in SINGLE]
+    settings = [r for r in records if r.variant in SETTINGS or _is_reference(r)]
+    parts = [
+        '## Top-1 accuracy (%) by images per GPU',
+        _gpu_table(over_gpus),
+        '## Top-1 accuracy (%) of norms that no other image matters to',
+        accuracy_table(single, ['norm'], _title),
+        '## Importance ratios of SN by images per GPU',
+        ratio_table([record for record in records if record.variant == 'sn']),
+        '## Settings of SN at 2 images per GPU: top-1 accuracy (%)',
+        accuracy_table(settings, ['setting'], _title),
+        '## Settings of SN at 2 images per GPU: importance ratios over all layers',
+        _setting_table(settings),
+        '## Every training: top-1 accuracy (%) after each epoch',
+        _epoch_table(records),
     ]
-    config.model.backbone = dict(
-        type='ThinResNet',
-        depth=10,
-        num_stages=3,
-        strides=(1, 2, 2),
-        dilations=(1, 1, 1),
-        out_indices=(2,),
-        stem_channels=_CHANNELS,
-        base_channels=_CHANNELS,
-        norm_cfg=norm_of(variant, per_gpu),
-    )
-    config.model.head.in_channels = 4 * _CHANNELS
-    config.train_dataloader = _loader('train', TOTAL, augment=True)
-    config.val_dataloader = config.test_dataloader = _loader('test', 250, augment=False)
-    config.optim_wrapper = _optimizer(variant)
-    config.param_scheduler = _schedule(EPOCHS * _STEPS_PER_EPOCH)
-    config.max_epochs = config.train_cfg.max_epochs = EPOCHS
-    config.default_hooks.logger.interval = 100
-    config.default_hooks.checkpoint.update(
-        interval=1, max_keep_ckpts=-1, save_optimizer=False, save_param_scheduler=False
-    )
-    return config
+    return page('The claims of the paper on CIFAR-10', records, machine, parts)
 
 
-def _loader(part: str, batch: int, augment: bool) -> dict[str, Any]:
-    return dict(
-        batch_size=batch,
-        num_workers=0,
-        drop_last=augment,
-        sampler=dict(type='DefaultSampler', shuffle=augment),
-        collate_fn=dict(type='whole_batch'),
-        dataset=dict(type='CifarImages', root=f'data/cifar10/{part}', augment=augment),
-    )
+def draw_figures(records: Sequence[Record], folder: Path) -> None:
+    """Draw `accuracy.png` and `ratios.png`, both over the images per GPU."""
+    values = {
+        TITLES[name]: {
+            n: [_last(r) for r in records if r.variant == name and r.batch == n] for n in PER_GPU
+        }
+        for name in OVER_GPUS
+    }
+    constant = {
+        TITLES[name]: [_last(record) for record in records if record.variant == name]
+        for name in ('gn', 'sn-in-ln')
+    }
+    draw_lines(values, constant, 'images per GPU', 'top-1 accuracy (%)', folder / 'accuracy.png')
+    sn = [record for record in records if record.variant == 'sn']
+    draw_ratios(sn, list(sn[0].ratios), folder / 'ratios.png', 'images per GPU')
 
 
-def _optimizer(variant: str) -> dict[str, Any]:
-    sgd = dict(type='SGD', lr=_RATE, momentum=0.9, nesterov=True, weight_decay=_DECAY)
-    change = CONTROLS.get(variant)
-    if change is None:
-        return dict(optimizer=sgd)
-    keys = {name: change for name in ('mean_weight', 'var_weight')}
-    return dict(optimizer=sgd, paramwise_cfg=dict(custom_keys=keys))
+def _is_reference(record: Record) -> bool:
+    return record.variant == 'sn' and record.batch == 2
 
 
-def _schedule(steps: int) -> list[dict[str, Any]]:
-    """Return a rise of the learning rate over an eighth of the steps and a fall to 0, linear."""
-    top = steps // 8
-    rise = dict(type='LinearLR', start_factor=0.05, by_epoch=False, begin=0, end=top)
-    fall = dict(type='LinearLR', end_factor=0.01, start_factor=1, by_epoch=False)
-    return [rise, {**fall, 'begin': top, 'end': steps}]
+def _title(record: Record) -> tuple[str]:
+    return (TITLES[record.variant],)
 
 
-def planned_runs(work_dir: Path) -> list[Run]:
-    """Return the runs, whose configs are in a folder."""
-    over_gpus = [(name, n) for n in (32, *PER_GPU[:-1]) for name in ('sn', 'bn')]
-    over_gpus += [('brn', n) for n in PER_GPU]
-    alone = [(name, SMALL) for name in ('gn', 'sn-in-ln', 'ln', 'in')]
-    settings = [(name, SMALL) for name in (*CONTROLS, 'sn-gn', 'sn-correction')]
-    return [
-        Run(variant, n, seed, str(_file(variant, n, work_dir)), {'randomness.seed': seed})
-        for seed in SEEDS
-        for variant, n in (*over_gpus, *alone, *settings)
-    ]
+def _last(record: Record) -> float:
+    return record.metrics[ACCURACY][-1]
 
 
-def prepare(work_dir: Path) -> list[Run]:
-    """Write the configs that the runs read, and return the runs."""
-    make_folder(work_dir)
-    runs = planned_runs(work_dir)
-    for run in runs:
-        training_config(run.variant, run.batch).dump(run.config)
-    return runs
+def _gpu_table(records: Sequence[Record]) -> str:
+    def column(per_gpu: int) -> Column:
+        return lambda group: spread(_last(r) for r in group if r.batch == per_gpu)
+
+    return table(records, ['norm'], _title, {str(n): column(n) for n in PER_GPU})
 
 
-def _file(variant: str, per_gpu: int, work_dir: Path) -> Path:
-    return work_dir / f'{variant}_b{per_gpu}.py'
+def _setting_table(records: Sequence[Record]) -> str:
+    """Return the mean ratios, with `gn` in the column of the scope that it replaces."""
+
+    def column(kind: str, scopes: Sequence[str]) -> Column:
+        def cell(group: Sequence[Record]) -> str:
+            ratios = [record.ratios['all'][kind] for record in group]
+            return spread((r[s] for r in ratios for s in scopes if s in r), digits=3)
+
+        return cell
+
+    columns = {
+        f'{symbol} {"/".join(scopes)}': column(kind, scopes)
+        for kind, symbol in (('mean', 'w'), ('var', 'w′'))
+        for scopes in (('in',), ('ln', 'gn'), ('bn',))
+    }
+    return table(records, ['setting'], _title, columns)
+
+
+def _epoch_table(records: Sequence[Record]) -> str:
+    epochs = range(len(records[0].metrics[ACCURACY]))
+    columns: dict[str, Column] = {
+        f'epoch {i + 1}': lambda group, i=i: spread(r.metrics[ACCURACY][i] for r in group)
+        for i in epochs
+    }
+    titles = ('norm or setting', 'images per GPU', 'seed')
+    return table(records, titles, lambda r: (*_title(r), str(r.batch), str(r.seed)), columns)

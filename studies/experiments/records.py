@@ -14,7 +14,7 @@ from sn_openmmlab.analysis.importance import (
     LayerRatios,
     Ratios,
     importance_ratios,
-    mean_ratios,
+    ratios_by_part,
 )
 from sn_openmmlab.analysis.work_dir import find_runs, newest_checkpoint
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
@@ -31,8 +31,9 @@ class Record:
         batch: as in `Run`.
         seed: as in `Run`.
         metrics: the value after each validation, by the name that mmengine logs.
-        ratios: after the last epoch, averaged over the layers of each part of the model and over
-            all layers (`'all'`); empty without Switchable Normalization.
+        ratios: after the last epoch, averaged over the layers of each part of the model, or of each
+            stage of its only part, and over all layers (`'all'`); empty without Switchable
+            Normalization.
     """
 
     variant: str
@@ -54,7 +55,7 @@ def read_record(run: Run, work_dir: Path) -> Record:
     _, metrics = read_curves(part / 'vis_data' / 'scalars.json' for part in find_runs(folder))
     values = {name: [value for _, value in curve] for name, curve in metrics.items()}
     layers = _learned_ratios(config, newest_checkpoint(folder))
-    return Record(run.variant, run.batch, run.seed, values, mean_ratios(layers))
+    return Record(run.variant, run.batch, run.seed, values, ratios_by_part(layers))
 
 
 def write_records(records: Iterable[Record], machine: Mapping[str, Any], file: Path) -> None:

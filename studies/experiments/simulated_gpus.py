@@ -6,7 +6,6 @@ W) of the batch (N, C, H, W), and one call normalizes them all. The gradients ar
 average over the GPUs. The running statistics are the averages of those of the GPUs.
 """
 
-
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 from torch.func import functional_call

@@ -1,5 +1,7 @@
 """A ResNet for images of 32×32 pixels that a CPU trains in minutes."""
 
+from typing import ClassVar
+
 from mmengine.registry import MODELS
 from mmpretrain.models import ResNet_CIFAR
 from mmpretrain.models.backbones.resnet import BasicBlock
@@ -13,7 +15,7 @@ class ThinResNet(ResNet_CIFAR):
     quarter of the time.
     """
 
-    arch_settings = {10: (BasicBlock, (1, 1, 1, 1))}
+    arch_settings: ClassVar = {10: (BasicBlock, (1, 1, 1, 1))}
 
     def _make_stem_layer(self, in_channels: int, base_channels: int) -> None:
         super()._make_stem_layer(in_channels, base_channels)

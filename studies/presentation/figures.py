@@ -92,10 +92,46 @@ def draw_points(values: Mapping[str, Sequence[float]], label: str, file: Path) -
     for row, points in enumerate(values.values()):
         axes.scatter(points, [row] * len(points), s=18, zorder=3)
         axes.vlines(np.mean(points), row - 0.3, row + 0.3, color='black', linewidth=2)
-    axes.set_yticks(range(len(values)), [title.replace('`', '') for title in values])
+    axes.set_yticks(range(len(values)), map(_plain, values))
     axes.set(xlabel=label, xlim=(0, None))
     axes.invert_yaxis()
     axes.grid(axis='x', alpha=0.3)
+    figure.savefig(file, dpi=_DPI)
+
+
+def draw_lines(
+    values: Mapping[str, Mapping[int, Sequence[float]]],
+    constant: Mapping[str, Sequence[float]],
+    size: str,
+    label: str,
+    file: Path,
+) -> None:
+    """Draw values over sizes that double: the mean of each size, and every value as a point.
+
+    Args:
+        values: by the title of their line, and by size.
+        constant: the values of what does not depend on the size, by title; a level line each, with
+            a band from the least to the largest.
+        size: what the sizes are.
+        label: of the values.
+        file: the picture to write.
+    """
+    figure, axes = _one_plot(height=4.5)
+    for title, by_size in values.items():
+        known = {n: points for n, points in by_size.items() if points}
+        line = axes.plot(list(known), [np.mean(p) for p in known.values()], label=_plain(title))
+        for n, points in known.items():
+            axes.scatter([n] * len(points), points, s=14, color=line[0].get_color(), zorder=3)
+    for title, points in constant.items():
+        if points:
+            line = axes.plot(axes.get_xlim(), [np.mean(points)] * 2, label=_plain(title))
+            axes.axhspan(min(points), max(points), color=line[0].get_color(), alpha=0.15)
+    sizes = sorted({n for by_size in values.values() for n in by_size})
+    axes.set_xscale('log', base=2)
+    axes.set_xticks(sizes, map(str, sizes))
+    axes.set(xlabel=size, ylabel=label)
+    axes.grid(alpha=0.3)
+    axes.legend()
     figure.savefig(file, dpi=_DPI)
 
 
@@ -125,6 +161,10 @@ def draw_ratios(
         axes.set_xlabel(batch)
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc='outside upper center', ncols=4)
     figure.savefig(file, dpi=_DPI)
+
+
+def _plain(title: str) -> str:
+    return title.replace('`', '')
 
 
 def _one_plot(height: float = 4) -> tuple[Figure, Axes]:
