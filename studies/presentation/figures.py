@@ -117,21 +117,21 @@ def draw_lines(
         file: the picture to write.
     """
     figure, axes = _one_plot(height=4.5)
+    sizes = sorted({n for by_size in values.values() for n, points in by_size.items() if points})
     for title, by_size in values.items():
         known = {n: points for n, points in by_size.items() if points}
-        line = axes.plot(list(known), [np.mean(p) for p in known.values()], label=_plain(title))
+        (line,) = axes.plot(list(known), [np.mean(p) for p in known.values()], label=_plain(title))
         for n, points in known.items():
-            axes.scatter([n] * len(points), points, s=14, color=line[0].get_color(), zorder=3)
+            axes.scatter([n] * len(points), points, s=14, color=line.get_color(), zorder=3)
     for title, points in constant.items():
-        if points:
-            line = axes.plot(axes.get_xlim(), [np.mean(points)] * 2, label=_plain(title))
-            axes.axhspan(min(points), max(points), color=line[0].get_color(), alpha=0.15)
-    sizes = sorted({n for by_size in values.values() for n in by_size})
+        ends = [sizes[0], sizes[-1]]
+        (line,) = axes.plot(ends, [np.mean(points)] * 2, label=_plain(title), linestyle='--')
+        axes.fill_between(ends, min(points), max(points), color=line.get_color(), alpha=0.15)
     axes.set_xscale('log', base=2)
     axes.set_xticks(sizes, map(str, sizes))
     axes.set(xlabel=size, ylabel=label)
     axes.grid(alpha=0.3)
-    axes.legend()
+    figure.legend(loc='outside upper center', ncols=3, frameon=False)
     figure.savefig(file, dpi=_DPI)
 
 
