@@ -25,6 +25,7 @@ def run_experiment(
     prepare: Callable[[Path], list[Run]],
     all_tables: Callable[[Sequence[Record], Mapping[str, Any]], str],
     draw_figures: Callable[[Sequence[Record], Path], None],
+    read: Callable[[Run, Path], Record] = read_record,
 ) -> None:
     """Run an experiment as a command line: train the missing runs, then write the results.
 
@@ -33,6 +34,7 @@ def run_experiment(
         prepare: writes what the trainings need into their folder, and returns the runs.
         all_tables: turns the records and the machine into a Markdown page.
         draw_figures: draws the records into a folder.
+        read: from a finished run and the folder of all work folders to its record.
     """
 
     def main() -> None:
@@ -43,7 +45,7 @@ def run_experiment(
         make_folder(args.out)
         runs = prepare(args.work_dir)
         train_missing(runs, TRAIN, args.work_dir, args.jobs)
-        records = [read_record(run, args.work_dir) for run in runs]
+        records = [read(run, args.work_dir) for run in runs]
         torch.set_num_threads(threads_each(args.jobs))
         machine = describe(torch.device('cpu'))
         page = all_tables(records, machine)
