@@ -27,7 +27,7 @@ from studies.experiments.claims_runs import (
 )
 from studies.experiments.records import Record
 from studies.presentation.experiment_tables import ACCURACY
-from tests.studies.experiments.test_batch_average import without_norms
+from tests.studies.experiments.settings import without_norms
 
 
 def test_every_norm_has_three_seeds_at_every_number_of_images_per_gpu(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from studies.experiments.longer_detection import (
     pilot_runs,
 )
 from studies.experiments.records import Record
-from tests.studies.experiments.test_batch_average import without_norms
+from tests.studies.experiments.settings import without_norms
 
 AP = 'coco/bbox_mAP'
 
