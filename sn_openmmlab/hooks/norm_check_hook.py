@@ -14,7 +14,11 @@ from sn_openmmlab.analysis.norms import describe_norms, norm_layers
 from sn_openmmlab.checkpoints.trial_loading import unwrapped
 from sn_openmmlab.config_tree import imported_modules, walk
 from sn_openmmlab.hooks.averages import share_choices
-from sn_openmmlab.hooks.norm_warnings import warn_of_accumulation, warn_of_norm_eval
+from sn_openmmlab.hooks.norm_warnings import (
+    warn_of_accumulation,
+    warn_of_norm_eval,
+    warn_of_schedule,
+)
 from sn_openmmlab.layers.batch_renorm import BatchRenorm
 from sn_openmmlab.layers.convert.sync import convert_sync_switch_norm
 from sn_openmmlab.layers.names import LAYERS, RENORM_LAYERS
@@ -52,7 +56,7 @@ class NormCheckHook(Hook):
         log_norms(runner.model, runner.cfg)
 
     def before_train(self, runner: Runner) -> None:
-        """Warn about ``norm_eval`` and accumulated gradients; keep averages as sparse as the model.
+        """Warn of settings that do not act as on BatchNorm; keep averages as sparse as the model.
 
         A model that starts from sparse weights needs the latter without a `SparsifyHook` too.
         """
@@ -61,6 +65,7 @@ class NormCheckHook(Hook):
         runner.model.train()
         warn_of_norm_eval(runner.model)
         warn_of_accumulation(runner.model, runner.cfg)
+        warn_of_schedule(runner.model, runner.max_iters - runner.iter)
 
 
 def log_norms(model: nn.Module, config: Config) -> None:

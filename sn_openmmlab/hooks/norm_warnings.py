@@ -66,6 +66,23 @@ def warn_of_accumulation(model: nn.Module, config: Config) -> None:
         )
 
 
+def warn_of_schedule(model: nn.Module, iterations: int) -> None:
+    """Warn if BRN layers will never be more than BatchNorm, since the training ends before.
+
+    Args:
+        model: in training mode.
+        iterations: how many the training still has.
+    """
+    layers = [x for x in model.modules() if isinstance(x, BatchRenorm) and x.training]
+    ends = [x for x in layers if int(x.num_batches_tracked) + iterations <= x.begin]
+    if ends:
+        _warn(
+            f'{len(ends)} BRN layers will be BatchNorm throughout: they do without a correction '
+            f'for the first {ends[0].begin} batches, and the training ends after {iterations}. Set '
+            'begin, r_end and d_end in the norm_cfg of BRN to fit the training.'
+        )
+
+
 def _warn_of_layers(place: str, layers: Sequence[nn.Module], norm: str, hold: str) -> None:
     trained = any(p.requires_grad for layer in layers for p in layer.parameters())
     sets = 'has norm_eval=True' if trained else 'freezes its norms and has norm_eval=True'

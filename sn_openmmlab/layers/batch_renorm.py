@@ -26,9 +26,9 @@ class BatchRenorm(_InstanceNorm):
     """Batch Renormalization (Ioffe, 2017, arXiv:1702.03275) of inputs of 2 to 5 dimensions.
 
     The layer computes BatchNorm, and corrects it towards the moving averages μ and σ with which it
-    normalizes in evaluation. While training, for a batch of mean μ_B and biased variance σ²,
+    normalizes in evaluation. While training, for a batch of mean μ_B and biased variance v_B,
 
-        y = γ · ((x - μ_B) / σ_B · r + d) + β,    σ_B = sqrt(σ² + ε)
+        y = γ · ((x - μ_B) / σ_B · r + d) + β,    σ_B = sqrt(v_B + ε)
         r = clip(σ_B / σ, 1 / r_max, r_max),      d = clip((μ_B - μ) / σ, -d_max, d_max)
 
     No gradients flow through r and d. μ and σ are those from before the batch; afterwards each
@@ -37,15 +37,17 @@ class BatchRenorm(_InstanceNorm):
 
     With r_max = 1 and d_max = 0 training is that of BatchNorm too. So it is for the first `begin`
     batches. Then r_max grows linearly from 1 to its final value, which it has after `r_end` batches
-    in all, and d_max from 0 to its own, after `d_end`. The defaults are the paper's, and long: in a
-    training of less than 5000 iterations the layer would be BatchNorm throughout. The layer counts
-    the batches itself, in `num_batches_tracked`, so a resumed training goes on with the schedule.
-    It counts the calls of `forward` in training mode. With accumulated gradients, one step of the
-    optimizer is several of them, and so it is in a head that several feature maps share.
+    in all, and d_max from 0 to its own, after `d_end`. The defaults are those of that paper, and
+    long: in a training of fewer than 5000 iterations the layer is BatchNorm throughout.
+
+    The layer counts the batches itself, in `num_batches_tracked`, so a resumed training goes on
+    with the schedule. It counts the calls of `forward` in training mode. With accumulated gradients
+    one step of the optimizer is several of them, and so it is in a head that several feature maps
+    share.
 
     Parameters and buffers have the names and shapes of BatchNorm's, and the state dicts of both
     layers load into each other. `running_var` holds σ² - ε, so that both compute the same in
-    evaluation. Two things differ in how it is averaged. As the paper does, the layer averages σ
+    evaluation. Two things differ in how it is averaged. As that paper does, the layer averages σ
     rather than σ², since r is 1 on average only if σ is the average of σ_B. And it leaves out
     BatchNorm's factor n / (n - 1), which is not in what training normalizes with.
 

@@ -115,6 +115,24 @@ def test_accumulation_with_brn_is_warned_of(logged: Callable) -> None:
 
 
 @pytest.mark.parametrize(
+    ('seen', 'iterations', 'warned'), [(0, 7, True), (5, 2, True), (5, 3, False)]
+)
+def test_a_training_that_ends_before_the_correction_begins_is_warned_of(
+    seen: int, iterations: int, warned: bool, logged: Callable
+) -> None:
+    model = _model(a=BatchRenorm(4, begin=7), b=SwitchNorm(4))
+    model.a.num_batches_tracked.fill_(seen)
+    found = logged(norm_warnings.warn_of_schedule, model, iterations)
+    text = (
+        '1 BRN layers will be BatchNorm throughout: they do without a correction for the first 7 '
+        f'batches, and the training ends after {iterations}. Set begin, r_end and d_end in the '
+        'norm_cfg of BRN to fit the training.'
+    )
+    assert found == ([('WARNING', text)] if warned else [])
+    assert logged(norm_warnings.warn_of_schedule, model.eval(), iterations) == []
+
+
+@pytest.mark.parametrize(
     'config',
     [
         {},
