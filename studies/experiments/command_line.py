@@ -10,9 +10,10 @@ from typing import Any
 import torch
 
 from sn_openmmlab.errors import UsageError, exit_with_sentence
+from studies.experiments.folders import is_finished, settings_digest
 from studies.experiments.plan import Run
 from studies.experiments.pool import threads_each, train_missing
-from studies.experiments.records import Record, read_record, write_records
+from studies.experiments.records import Record, read_record, read_records, write_records
 from studies.presentation.machine import describe
 from studies.presentation.output import make_folder
 
@@ -29,6 +30,9 @@ def run_experiment(
 ) -> None:
     """Run an experiment as a command line: train the missing runs, then write the results.
 
+    A run is not missing if its work folder is finished, or if the records of the results hold one
+    of the same settings. So another machine can go on where one ended.
+
     Args:
         description: of the command; its first line is shown by `--help`.
         prepare: writes what the trainings need into their folder, and returns the runs.
@@ -44,8 +48,17 @@ def run_experiment(
             raise UsageError(f'run this in the root of the repository: cd {ROOT}.')
         make_folder(args.out)
         runs = prepare(args.work_dir)
-        train_missing(runs, TRAIN, args.work_dir, args.jobs)
-        records = [read(run, args.work_dir) for run in runs]
+        known = _recorded(args.out / 'runs.json')
+        if not args.finished:
+            missing = [run for run in runs if settings_digest(run) not in known]
+            train_missing(missing, TRAIN, args.work_dir, args.jobs)
+        records = [
+            known.get(settings_digest(run)) or read(run, args.work_dir)
+            for run in runs
+            if settings_digest(run) in known or is_finished(run, args.work_dir)
+        ]
+        if not records:
+            raise UsageError(f'no training in {args.work_dir} is finished: leave out --finished.')
         torch.set_num_threads(threads_each(args.jobs))
         machine = describe(torch.device('cpu'))
         page = all_tables(records, machine)
@@ -57,6 +70,12 @@ def run_experiment(
     # So that a terminated command ends its trainings too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     exit_with_sentence(main)
+
+
+def _recorded(file: Path) -> dict[str, Record]:
+    """Return the records of a file by the digests of their settings, if it has digests."""
+    records = read_records(file)[0] if file.exists() else []
+    return {record.settings: record for record in records if record.settings}
 
 
 def _read_arguments(description: str) -> argparse.Namespace:
@@ -71,6 +90,11 @@ def _read_arguments(description: str) -> argparse.Namespace:
         help='the folder of the trainings; finished ones in it are not repeated',
     )
     parser.add_argument('--jobs', type=int, default=2, help='trainings at a time (%(default)s)')
+    parser.add_argument(
+        '--finished',
+        action='store_true',
+        help='write the results of the trainings that are finished, and train nothing',
+    )
     args = parser.parse_args()
     if args.jobs < 1:
         raise UsageError(

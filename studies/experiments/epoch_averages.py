@@ -3,6 +3,7 @@
 import json
 import re
 import tempfile
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def read_averages(run: Run, work_dir: Path) -> Record:
         f'{moving(MOMENTUM)}/{ACCURACY}': record.metrics[ACCURACY],
         f'{BATCH_AVERAGES["mean"]}/{ACCURACY}': json.loads(file.read_text()),
     }
-    return Record(run.variant, run.batch, run.seed, metrics, record.ratios)
+    return replace(record, metrics=metrics)
 
 
 def _measure(run: Run, work_dir: Path) -> list[float]:

@@ -1,6 +1,8 @@
 """The work folders of an experiment's runs."""
 
+import json
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,12 @@ def is_finished(run: Run, work_dir: Path) -> bool:
         return False
     trained_config(run, work_dir)
     return True
+
+
+def settings_digest(run: Run) -> str:
+    """Return 16 digits that tell apart runs by the settings of their training."""
+    settings = _settings(read_config(run.config, run.options))
+    return sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def _settings(config: Config) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from sn_openmmlab.analysis.importance import (
 )
 from sn_openmmlab.analysis.work_dir import find_runs, newest_checkpoint
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
-from studies.experiments.folders import trained_config
+from studies.experiments.folders import settings_digest, trained_config
 from studies.experiments.plan import Run
 
 
@@ -34,6 +34,7 @@ class Record:
         ratios: after the last epoch, averaged over the layers of each part of the model, or of each
             stage of its only part, and over all layers (`'all'`); empty without Switchable
             Normalization.
+        settings: the digest of the training's settings; empty in files from before there was one.
     """
 
     variant: str
@@ -41,6 +42,7 @@ class Record:
     seed: int
     metrics: dict[str, list[float]]
     ratios: Ratios
+    settings: str = ''
 
 
 def read_record(run: Run, work_dir: Path) -> Record:
@@ -55,7 +57,8 @@ def read_record(run: Run, work_dir: Path) -> Record:
     _, metrics = read_curves(part / 'vis_data' / 'scalars.json' for part in find_runs(folder))
     values = {name: [value for _, value in curve] for name, curve in metrics.items()}
     layers = _learned_ratios(config, newest_checkpoint(folder))
-    return Record(run.variant, run.batch, run.seed, values, ratios_by_part(layers))
+    ratios, settings = ratios_by_part(layers), settings_digest(run)
+    return Record(run.variant, run.batch, run.seed, values, ratios, settings)
 
 
 def write_records(records: Iterable[Record], machine: Mapping[str, Any], file: Path) -> None:

@@ -18,8 +18,13 @@ Key = Callable[[Record], tuple[str, ...]]
 
 
 def spread(values: Iterable[float], scale: float = 1, digits: int = 1) -> str:
-    """Return `mean ± sample standard deviation` of values times `scale`; a single one alone."""
+    """Return `mean ± sample standard deviation` of values times `scale`; a single one alone.
+
+    No value at all is shown as a dash.
+    """
     values = [scale * value for value in values]
+    if not values:
+        return '-'
     if len(values) == 1:
         return f'{values[0]:.{digits}f}'
     return f'{mean(values):.{digits}f} ± {stdev(values):.{digits}f}'

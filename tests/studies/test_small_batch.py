@@ -2,6 +2,7 @@
 
 import json
 import runpy
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -64,6 +65,33 @@ def test_finished_runs_become_records_tables_and_pictures(
     assert shown.startswith('6 of 6 runs are already finished.\n')
     assert shown.endswith(page)
     assert imread(out / 'ap.png').shape[2] == imread(out / 'ratios.png').shape[2] == 4
+
+
+def test_records_stand_for_work_folders_that_are_gone(
+    run_small_batch: Callable[..., None], tmp_path: Path
+) -> None:
+    run_small_batch()
+    before = {file.name: file.read_bytes() for file in (tmp_path / 'out').iterdir()}
+    shutil.rmtree(tmp_path / 'work')
+    run_small_batch()
+    assert {file.name: file.read_bytes() for file in (tmp_path / 'out').iterdir()} == before
+
+
+def test_finished_runs_alone_are_written_on_request(
+    run_small_batch: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    for folder in (tmp_path / 'work').glob('sn_b1_*'):
+        shutil.rmtree(folder)
+    run_small_batch('--finished')
+    written, _ = records.read_records(tmp_path / 'out/runs.json')
+    assert {(r.variant, r.batch) for r in written} == {('bn', 2), ('sn', 2)}
+    shutil.rmtree(tmp_path / 'work')
+    (tmp_path / 'out/runs.json').unlink()
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as caught:
+        run_small_batch('--finished')
+    assert caught.value.code == 2
+    assert 'no training in' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize('place', ['out', 'out/below'])

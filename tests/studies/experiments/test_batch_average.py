@@ -41,6 +41,6 @@ def test_tables_and_picture_of_known_records(tmp_path: Path) -> None:
     assert '| BN | batch average | 30.5 ± 0.7 | 30.5 ± 0.7 |' in accuracy
     assert '| SN | moving 0.1 | 5.0 ± 7.1 | 0.0 ± 0.0 |' in difference
     assert '| SN | batch average |' not in difference
-    assert [part.split(':')[0] for part in others][0] == '32 images per GPU'
+    assert others[0].split(':')[0] == '32 images per GPU'
     batch_average.draw_figures(records, tmp_path)
     assert imread(tmp_path / 'course.png').shape[2] == 4

@@ -10,6 +10,7 @@ import torch
 
 from sn_openmmlab.errors import UsageError
 from studies.experiments import records
+from studies.experiments.folders import settings_digest
 from studies.experiments.records import Record
 
 METRICS = {
@@ -49,7 +50,14 @@ def test_model_of_another_norm_has_no_ratios(
 ) -> None:
     run = make_run('bn', 2, 0)
     finish(run, tmp_path)
-    assert records.read_record(run, tmp_path) == Record('bn', 2, 0, METRICS, {})
+    expected = Record('bn', 2, 0, METRICS, {}, settings_digest(run))
+    assert records.read_record(run, tmp_path) == expected
+
+
+def test_runs_of_other_settings_have_another_digest(make_run: Callable) -> None:
+    run = make_run('bn', 2, 0)
+    others = [replace(run, options={**run.options, 'schedule.0.seed': n}) for n in (0, 1)]
+    assert settings_digest(run) == settings_digest(others[0]) != settings_digest(others[1])
 
 
 @pytest.mark.parametrize('lost', ['20260101_000000/vis_data/scalars.json', 'epoch_2.pth'])
