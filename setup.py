@@ -15,6 +15,7 @@ TOOLS = (
     'test.py',
     'report.py',
     'predict.py',
+    'plot_importance.py',
     'batch_average.py',
     'convert_checkpoint.py',
     'sparsify.py',

@@ -48,6 +48,8 @@ def course_figure(courses: Mapping[str, Course]) -> Figure:
             axes.set_title(f'{shortened(label)}: {title}', fontsize=10)
     for axes in grid[-1]:
         axes.set_xlabel('iteration')
+    for axes in grid.flat:
+        axes.xaxis.get_major_locator().set_params(integer=True)
     add_legend(figure, [_line(scope) for scope in scopes_in_order(scopes)])
     return figure
 

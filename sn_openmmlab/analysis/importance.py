@@ -37,12 +37,16 @@ class LayerRatios:
     @property
     def part(self) -> str:
         """The part of the model that the layer is in, as `'backbone'` or `'bbox_head'`."""
-        return part_of(self.name)
+        return part_of(self._path)
 
     @property
     def stage(self) -> str:
         """What holds the layer within its part, as `'layer1'` of a backbone."""
-        return stage_of(self.name)
+        return stage_of(self._path)
+
+    @property
+    def _path(self) -> str:
+        return self.name.partition(' (group ')[0]
 
 
 def importance_ratios(model: nn.Module) -> list[LayerRatios]:

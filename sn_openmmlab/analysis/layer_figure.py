@@ -124,12 +124,14 @@ def _mark(axes: Axes, places: Sequence[float], rows: Sequence[LayerRatios]) -> N
 def _marks_of(rows: Sequence[LayerRatios]) -> list[Artist]:
     """Return what the legend shows for the convolutions, each mark once."""
     convs = dict.fromkeys(row.place.conv for row in rows if row.place.conv)
-    known = [[conv] for conv in _MARKS if conv in convs]
+    texts = {conv: 'after no convolution' if conv == 'none' else f'after {conv}' for conv in _MARKS}
+    handles = [_legend_mark(conv, text) for conv, text in texts.items() if conv in convs]
     others = [conv for conv in convs if conv not in _MARKS]
-    return [
-        Line2D([], [], label=f'after {", ".join(group)}', **_mark_style(group[0]))
-        for group in [*known, *([others] if others else [])]
-    ]
+    return [*handles, *([_legend_mark(others[0], f'after {", ".join(others)}')] if others else [])]
+
+
+def _legend_mark(conv: str, text: str) -> Artist:
+    return Line2D([], [], label=text, **_mark_style(conv))
 
 
 def _mark_style(conv: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 A checkpoint has no more than these, so that the same rules serve a checkpoint and a model.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -82,7 +83,7 @@ def _by_module(shapes: Mapping[str, Shape]) -> dict[str, dict[str, Shape]]:
 def _is_conv(name: str, parts: Mapping[str, Shape], convs: Mapping[str, int]) -> bool:
     # A deformable convolution has another one inside, which computes its offsets.
     inside = any(name.startswith(f'{conv}.') for conv in convs)
-    return len(parts.get('weight', ())) >= 2 and not inside
+    return len(parts.get('weight', ())) >= 2 and CONTROLS[0] not in parts and not inside
 
 
 def _is_norm(parts: Mapping[str, Shape]) -> bool:
@@ -98,10 +99,11 @@ def _namesake(layer: str, convs: Mapping[str, int]) -> str | None:
 
 def _feeds(weight: Shape, parts: Mapping[str, Shape]) -> bool:
     """Return whether a convolution gives the channels of a layer, as far as its weights tell."""
-    channels = parts.get('weight') or parts.get('running_mean')
+    # (C,), or (1, C, 1, 1) in the authors' files.
+    shape = parts.get('weight') or parts.get('running_mean')
     # A transposed convolution has its outputs in the second place.
     outputs = weight[:2] if len(weight) > 2 else weight[:1]
-    return channels is None or channels[0] in outputs
+    return shape is None or math.prod(shape) in outputs
 
 
 def _is_shortcut(conv: str) -> bool:

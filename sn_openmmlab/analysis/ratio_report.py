@@ -67,10 +67,14 @@ def _layers_figures(networks: Networks) -> dict[str, Figure]:
         return {'layers.png': layers_figure(networks)}
     figures: dict[str, Figure] = {}
     for number, (label, layers) in enumerate(networks.items(), 1):
-        name = 'layers_' + re.sub(r'[^\w.-]+', '_', label) + '.png'
+        name = f'layers_{_slug(label)}.png'
         name = f'layers_{number}.png' if name in figures else name
         figures[name] = layers_figure({label: layers})
     return figures
+
+
+def _slug(label: str) -> str:
+    return re.sub(r'[^\w.-]+', '_', label).strip('_')
 
 
 def _write(texts: Mapping[str, str], figures: Mapping[str, Figure], folder: Path) -> list[Path]:

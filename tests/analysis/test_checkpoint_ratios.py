@@ -1,7 +1,8 @@
 """The ratios in checkpoint files, without their configs, against softmax by hand."""
 
 import dataclasses
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Callable
 from math import log
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def test_ratios_are_the_softmax_of_the_controls_in_the_file(tmp_path: Path) -> N
     # A file of the authors: bare weights, names of parallel training, nothing about scopes.
     controls = {'mean_weight': [1.0, 2.0, 3.0], 'var_weight': [2.0, 7.0, 1.0]}
     weights = {f'module.sn1.{n}': torch.tensor(v).log() for n, v in controls.items()}
-    weights['module.sn1.running_mean'] = torch.zeros(4)
+    weights |= {f'module.sn1.{n}': torch.ones(1, 4, 1, 1) for n in ('weight', 'running_mean')}
     torch.save({'module.conv1.weight': torch.zeros(4, 3, 7, 7), **weights}, tmp_path / 'sn.pth')
 
     (row,) = read_ratios(tmp_path / 'sn.pth')
@@ -48,6 +49,25 @@ def test_ratios_are_the_softmax_of_the_controls_in_the_file(tmp_path: Path) -> N
     assert (row.name, row.scopes, row.place) == ('sn1', ('in', 'ln', 'bn'), ('7x7', 1, None))
     assert row.mean == pytest.approx((1 / 6, 2 / 6, 3 / 6))
     assert row.var == pytest.approx((0.2, 0.7, 0.1))
+
+
+@pytest.mark.parametrize(
+    ('layout', 'scopes'),
+    [
+        ('resnet50_sn', ('in', 'ln', 'bn')),
+        ('resnet50_sn_8x1', ('in', 'ln')),
+        ('resnet50_sn_detectron_fpn', ('in', 'ln', 'bn')),
+    ],
+)
+def test_files_as_the_authors_released_them_are_read(
+    layout: str, scopes: tuple, outlined: Callable
+) -> None:
+    rows = checkpoint_ratios(outlined(layout))
+    # The 53 layers of the paper's Fig. 7: a 7×7, then 16 blocks and four shortcuts.
+    kinds = Counter(row.place.conv for row in rows)
+    assert kinds == {'7x7': 1, '1x1': 32, '3x3': 16, 'shortcut': 4}
+    assert max(row.place.depth for row in rows) == 49
+    assert {row.scopes for row in rows} == {scopes}
 
 
 @pytest.mark.parametrize(

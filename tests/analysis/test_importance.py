@@ -82,6 +82,7 @@ def test_groups_with_ratios_of_their_own_have_a_row_each() -> None:
     first, second = importance_ratios(nn.ModuleDict({'stem': layer}))
 
     assert (first.name, second.name) == ('stem (group 1)', 'stem (group 2)')
+    assert (first.part, first.stage) == ('stem', 'stem')
     assert first.mean == pytest.approx((0.75, 0.25)) and second.mean == pytest.approx((0.5, 0.5))
 
 

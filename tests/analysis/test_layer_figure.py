@@ -93,7 +93,7 @@ def test_mark_tells_the_convolution() -> None:
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()][3:] == [
         *('after 3x3', 'after 1x1', 'after shortcut', 'after depthwise', 'after linear'),
-        *('after none', 'after 7x7'),
+        *('after no convolution', 'after 7x7'),
     ]
 
 

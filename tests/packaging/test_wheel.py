@@ -22,6 +22,7 @@ import sn_openmmlab
 TOOLS = [
     '_sleeping_threads.py',
     'convert_checkpoint.py',
+    'plot_importance.py',
     'predict.py',
     'batch_average.py',
     'report.py',
