@@ -16,7 +16,8 @@ QUICKSTART_CLS := configs/demo/resnet18_sn_digits.py
 .PHONY: help env data quickstart quickstart-mask quickstart-seg quickstart-cls \
 	test test-slow coverage benchmark \
 	experiment experiment-from-bn experiment-from-imagenet experiment-cifar experiment-from-cifar \
-	experiment-variants experiment-batch-average experiment-sparse zoo \
+	experiment-variants experiment-batch-average experiment-sparse experiment-claims \
+	experiment-longer-detection experiment-geometry experiment-style zoo \
 	lint format docs docs-serve dist
 
 help: ## list the targets
@@ -87,6 +88,18 @@ experiment-batch-average: data ## compare batch average and moving averages over
 
 experiment-sparse: data ## make the classifiers of experiment-batch-average sparse and fine-tune them, into docs/sparse
 	$(PY) -m studies.sparse --out docs/sparse --work-dir work_dirs/batch_average
+
+experiment-claims: env ## train norms on CIFAR-10 (data/cifar10) over few and many images per GPU, into docs/claims
+	$(PY) -m studies.claims --out docs/claims --work-dir work_dirs/claims
+
+experiment-longer-detection: data ## train the quickstart's detector three times as long with SN, GN and BN, into docs/longer_detection
+	$(PY) -m studies.longer_detection --out docs/longer_detection --work-dir work_dirs/longer_detection
+
+experiment-geometry: env ## check Remark 1 of the paper, into docs/geometry
+	$(PY) -m studies.geometry --out docs/geometry
+
+experiment-style: env ## train stylization networks with IN, BN and SN on photographs (data/raccoon), into docs/style
+	$(PY) -m studies.style data/raccoon/images --out docs/style --work-dir work_dirs/style
 
 zoo: env ## build every config of the toolboxes with SN, train a sample for a step, into docs/zoo
 	OMP_NUM_THREADS=1 $(PY) -m studies.zoo --out docs/zoo

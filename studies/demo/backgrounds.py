@@ -34,7 +34,19 @@ def load_photographs() -> list[np.ndarray]:
         ImportError: scikit-image or scikit-learn is not installed.
         FileNotFoundError: The installed version does not bundle one of the photographs.
     """
-    return [_load(package, name) for package, name in PHOTOGRAPHS]
+    return [load_photograph(package, name) for package, name in PHOTOGRAPHS]
+
+
+def load_photograph(package: str, name: str) -> np.ndarray:
+    """Load a photograph that a package bundles, (height, width, 3) uint8 RGB.
+
+    Raises:
+        ImportError: The package is not installed.
+        FileNotFoundError: The installed version does not bundle the photograph.
+    """
+    # The functions of skimage.data would download files that are missing from the wheel.
+    encoded = np.frombuffer(files(package).joinpath(name).read_bytes(), np.uint8)
+    return cv2.cvtColor(cv2.imdecode(encoded, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
 
 
 def random_background(
@@ -57,12 +69,6 @@ def random_background(
     if rng.random() < 0.5:
         image = image[:, ::-1]
     return _random_light(rng, image)
-
-
-def _load(package: str, name: str) -> np.ndarray:
-    # The functions of skimage.data would download files that are missing from the wheel.
-    encoded = np.frombuffer(files(package).joinpath(name).read_bytes(), np.uint8)
-    return cv2.cvtColor(cv2.imdecode(encoded, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
 
 
 def _random_crop(rng: np.random.Generator, photograph: np.ndarray, aspect: float) -> np.ndarray:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from studies.experiments.claims_runs import PER_GPU, SETTINGS, SINGLE, prepare
+from studies.experiments.claims_runs import PER_GPU, SETTINGS, SINGLE, SMALL, prepare
 from studies.experiments.records import Record
 from studies.presentation.experiment_tables import (
     ACCURACY,
@@ -59,16 +59,12 @@ def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:
 
 def draw_figures(records: Sequence[Record], folder: Path) -> None:
     """Draw `accuracy.png` and `ratios.png`, both over the images per GPU."""
-    values = {
-        TITLES[name]: {
-            n: [_last(r) for r in records if r.variant == name and r.batch == n] for n in PER_GPU
-        }
-        for name in OVER_GPUS
-    }
-    constant = {
-        TITLES[name]: [_last(record) for record in records if record.variant == name]
-        for name in ('gn', 'sn-in-ln')
-    }
+    accuracies: dict[str, dict[int, list[float]]] = {}
+    for record in records:
+        by_size = accuracies.setdefault(record.variant, {})
+        by_size.setdefault(record.batch, []).append(_last(record))
+    values = {TITLES[n]: accuracies[n] for n in OVER_GPUS if n in accuracies}
+    constant = {TITLES[n]: accuracies[n][SMALL] for n in ('gn', 'sn-in-ln') if n in accuracies}
     draw_lines(values, constant, 'images per GPU', 'top-1 accuracy (%)', folder / 'accuracy.png')
     sn = [record for record in records if record.variant == 'sn']
     draw_ratios(sn, list(sn[0].ratios), folder / 'ratios.png', 'images per GPU')

