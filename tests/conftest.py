@@ -182,18 +182,17 @@ def no_network() -> Iterator[None]:
 
 @pytest.fixture(scope='module', autouse=True)
 def scope_of_a_module() -> Iterator[None]:
-    """After the tests of a file, take back the default scope that their fixtures leave behind."""
-    yield from _default_scope_restored()
+    """After the tests of a file, take back the default scope that any fixture leaves behind."""
+    yield
+    _default_scopes().clear()
 
 
 @pytest.fixture(autouse=True)
 def scope_of_a_test() -> Iterator[None]:
-    """After a test, take back the default scope of the registries, which a runner leaves behind."""
-    yield from _default_scope_restored()
+    """After a test, take back the default scope of the registries, which a runner leaves behind.
 
-
-def _default_scope_restored() -> Iterator[None]:
-    """Keep the order of the tests from mattering: the scope is global."""
+    The scope is global. Without this the order of the tests would matter.
+    """
     before = _default_scopes().copy()
     yield
     after = _default_scopes()

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from sn_openmmlab.analysis.importance import LayerRatios, ratio_rows
+from sn_openmmlab.analysis.norms import bare_name
 from sn_openmmlab.analysis.places import find_places
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
 from sn_openmmlab.checkpoints.files.weights import find_weights
@@ -53,7 +54,7 @@ def checkpoint_ratios(checkpoint: Mapping[str, Any]) -> list[LayerRatios]:
         _check_controls(layer, found)
         scopes = settings.scopes_of(full, found[CONTROLS[0]].shape[-1])
         _check_scopes(layer, scopes)
-        rows += ratio_rows(layer, scopes, *_ratios(layer, found, scopes), place)
+        rows += ratio_rows(bare_name(layer), scopes, *_ratios(layer, found, scopes), place)
     return rows
 
 
@@ -64,12 +65,21 @@ def _check_controls(layer: str, found: Mapping[str, Tensor | None]) -> None:
             f'{_of(layer)} are damaged: its mean_weight and var_weight must have the same shape, '
             '(scopes,) or (groups, scopes).'
         )
+    if not (_holds_fractions(mean) and _holds_fractions(var)):
+        raise UsageError(
+            f'{_of(layer)} are damaged: its mean_weight and var_weight must be dense tensors of '
+            'floating-point numbers.'
+        )
     sparse = found[CHOICES[0]] is not None
-    if not sparse and not (mean.isfinite().all() and var.isfinite().all()):
+    if not sparse and not (mean.float().isfinite().all() and var.float().isfinite().all()):
         raise UsageError(
             f'{_of(layer)} are not finite: the training went wrong before it was saved, so name an '
             'earlier checkpoint.'
         )
+
+
+def _holds_fractions(x: Tensor) -> bool:
+    return x.is_floating_point() and x.layout == torch.strided and not x.is_meta
 
 
 def _check_scopes(layer: str, scopes: tuple[str, ...] | None) -> None:

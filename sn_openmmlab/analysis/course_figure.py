@@ -22,6 +22,8 @@ from sn_openmmlab.analysis.ratio_style import (
 _MARKERS = {'in': 'o', 'gn': 'X', 'ln': '^', 'bn': 's'}
 # A network of more parts has a row for all layers alone.
 _MOST_PARTS = 8
+# The vertical axis reaches at least this far below and above equal ratios.
+_LEAST = 0.01
 
 
 def course_figure(courses: Mapping[str, Course]) -> Figure:
@@ -76,7 +78,10 @@ def _draw(axes: Axes, course: Course, part: str, kind: str) -> list[str]:
         line.set_data(list(points), [ratios.get(scope, 0.0) for ratios in points.values()])
         line.set_markevery(every)
         axes.add_line(line)
-    mark_equal(axes, 1 / len(scopes))
+    equal = 1 / len(scopes)
+    mark_equal(axes, equal)
+    # Ratios that hardly moved must not look as if they had.
+    axes.update_datalim([(0, equal - _LEAST), (0, equal + _LEAST)], updatex=False)
     axes.autoscale_view()
     axes.grid(alpha=0.3)
     return scopes

@@ -1,6 +1,5 @@
 """The curves of a run, from the scalars that mmengine's visualizer logs."""
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from matplotlib.figure import Figure
 
 from sn_openmmlab.analysis.colors import LINE_STYLES
 from sn_openmmlab.analysis.ratio_course import RATIO
+from sn_openmmlab.analysis.scalars import read_scalars
 
 Curve = list[tuple[float, float]]
 
@@ -24,6 +24,9 @@ def read_curves(files: Iterable[str | Path]) -> tuple[dict[str, Curve], dict[str
     Returns:
         The losses by name over the iteration, and the metrics of the validations by name over the
         epoch, or over the iteration in iteration-based trainings.
+
+    Raises:
+        UsageError: a file cannot be read, or is damaged.
     """
     losses: dict[str, Curve] = {}
     metrics: dict[str, Curve] = {}
@@ -36,14 +39,13 @@ def read_curves(files: Iterable[str | Path]) -> tuple[dict[str, Curve], dict[str
 def _read_file(file: str | Path) -> tuple[dict[str, Curve], dict[str, Curve]]:
     losses: dict[str, Curve] = {}
     metrics: dict[str, Curve] = {}
-    for line in Path(file).read_text().splitlines():
-        entry = json.loads(line)
+    for entry in read_scalars(file):
         # What ImportanceRatiosHook logs has a figure of its own.
-        entry = {name: value for name, value in entry.items() if not name.startswith(RATIO)}
-        if 'loss' in entry:
-            curves, names = losses, [name for name in entry if 'loss' in name]
+        own = [name for name in entry if not name.startswith(RATIO)]
+        if 'loss' in own:
+            curves, names = losses, [name for name in own if 'loss' in name]
         else:
-            curves, names = metrics, [name for name in entry if name not in _NO_METRICS]
+            curves, names = metrics, [name for name in own if name not in _NO_METRICS]
         for name in names:
             curves.setdefault(name, []).append((entry['step'], entry[name]))
     return losses, metrics

@@ -1,17 +1,20 @@
 """How the ratios of a run changed while it trained, as logged scalars or in its checkpoints."""
 
-import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from sn_openmmlab.analysis.checkpoint_ratios import checkpoint_ratios
 from sn_openmmlab.analysis.importance import LayerRatios, Ratios, mean_ratios
+from sn_openmmlab.analysis.scalars import read_scalars
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
 from sn_openmmlab.checkpoints.names import about
+from sn_openmmlab.scopes import SCOPES
 
 # The averages of parts and, beside them, the ratios of layers: NAME/part/mean/in.
 RATIO = 'importance_ratio'
 _OF_LAYER = f'{RATIO}_of_layer'
+_NAME = re.compile(rf'{RATIO}/(.+)/(mean|var)/({"|".join(SCOPES)})')
 
 # By the number of iterations trained.
 Course = dict[int, Ratios]
@@ -49,7 +52,7 @@ def read_course(work_dir: str | Path) -> Course:
         work_dir: the work folder of the run.
 
     Raises:
-        UsageError: a checkpoint cannot be read, or has no SN.
+        UsageError: a log or a checkpoint cannot be read, or a checkpoint has no SN.
     """
     return _logged(Path(work_dir)) or _saved(Path(work_dir))
 
@@ -66,13 +69,10 @@ def _logged(work_dir: Path) -> Course:
 
 def _read_scalars(file: Path) -> Course:
     course: Course = {}
-    for line in file.read_text().splitlines():
-        if RATIO not in line:
-            continue
-        entry = json.loads(line)
+    for entry in read_scalars(file):
         for name, value in entry.items():
-            if name.startswith(f'{RATIO}/'):
-                part, kind, scope = name.removeprefix(f'{RATIO}/').rsplit('/', 2)
+            if found := _NAME.fullmatch(name):
+                part, kind, scope = found.groups()
                 kinds = course.setdefault(entry['step'], {}).setdefault(part, {})
                 kinds.setdefault(kind, {})[scope] = value
     return course

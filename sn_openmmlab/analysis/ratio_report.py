@@ -18,13 +18,16 @@ from sn_openmmlab.errors import UsageError
 
 def check_folder(folder: Path) -> None:
     """Raise UsageError if files cannot be written into a folder, which need not exist."""
-    for path in (folder, *folder.parents):
-        if path.exists():
-            if not path.is_dir():
-                raise UsageError(f'{path} is a file, not a folder: name another --out.')
-            if not os.access(path, os.W_OK):
-                raise UsageError(f'{path} is write-protected: name another --out.')
-            return
+    try:
+        path = next(path for path in (folder, *folder.parents) if path.exists())
+    except OSError as error:
+        raise UsageError(
+            f'{folder} cannot be used: {error.strerror}: name another --out.'
+        ) from error
+    if not path.is_dir():
+        raise UsageError(f'{path} is a file, not a folder: name another --out.')
+    if not os.access(path, os.W_OK):
+        raise UsageError(f'{path} is write-protected: name another --out.')
 
 
 def write_ratio_report(sources: Sequence[Source], folder: Path) -> list[Path]:
@@ -68,21 +71,27 @@ def _layers_figures(networks: Networks) -> dict[str, Figure]:
     figures: dict[str, Figure] = {}
     for number, (label, layers) in enumerate(networks.items(), 1):
         name = f'layers_{_slug(label)}.png'
-        name = f'layers_{number}.png' if name in figures else name
+        while name in figures:
+            name = f'layers_{number}.png'
+            number += 1
         figures[name] = layers_figure({label: layers})
     return figures
 
 
 def _slug(label: str) -> str:
-    return re.sub(r'[^\w.-]+', '_', label).strip('_')
+    # The name of a file has at most 255 bytes.
+    return re.sub(r'[^\w.-]+', '_', label).strip('_')[:50]
 
 
 def _write(texts: Mapping[str, str], figures: Mapping[str, Figure], folder: Path) -> list[Path]:
+    for name in (*texts, *figures):
+        if (folder / name).is_dir():
+            raise UsageError(f'{folder / name} is a folder: remove it, or name another --out.')
     folder.mkdir(parents=True, exist_ok=True)
     # Beside the results, so that a full disk is met before the first of them is in place.
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         for name, text in texts.items():
-            Path(scratch, name).write_text(text)
+            Path(scratch, name).write_text(text, encoding='utf-8', errors='replace')
         for name, figure in figures.items():
             figure.savefig(Path(scratch, name))
         for name in (*texts, *figures):

@@ -38,6 +38,8 @@ def open_sources(paths: Sequence[Path], labels: Sequence[str] | None = None) -> 
         UsageError: there is no such file or folder, or it holds no readable ratios; or the labels
             are of another number, or repeated.
     """
+    for path in paths:
+        _check_exists(path)
     labels = _default_labels(paths) if labels is None else labels
     if len(labels) != len(paths):
         raise UsageError(f'--labels has {len(labels)} names for {len(paths)} checkpoints or runs.')
@@ -47,9 +49,16 @@ def open_sources(paths: Sequence[Path], labels: Sequence[str] | None = None) -> 
     return [_read(path, label) for path, label in zip(paths, labels, strict=True)]
 
 
-def _read(path: Path, label: str) -> Source:
-    if not path.exists():
+def _check_exists(path: Path) -> None:
+    try:
+        exists = path.exists()
+    except OSError as error:
+        raise UsageError(f'{path} cannot be read: {error.strerror}.') from error
+    if not exists:
         raise UsageError(f'there is no checkpoint or work folder {path}.')
+
+
+def _read(path: Path, label: str) -> Source:
     if path.is_dir():
         return Source(label, read_ratios(newest_checkpoint(path)), read_course(path))
     return Source(label, read_ratios(path), {})
@@ -59,7 +68,7 @@ def _default_labels(paths: Sequence[Path]) -> list[str]:
     """Return the shortest ends of the paths that differ, without suffixes of files."""
     full = [path.resolve() for path in paths]
     parts = [(path if path.is_dir() else path.with_suffix('')).parts for path in full]
-    for length in range(1, max(map(len, parts))):
+    for length in range(1, max(map(len, parts)) + 1):
         labels = ['/'.join(part[-length:]) for part in parts]
         if len(set(labels)) == len(set(parts)):
             break

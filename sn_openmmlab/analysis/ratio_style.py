@@ -47,16 +47,24 @@ def mark_equal(axes: Axes, height: float, color: str = 'black') -> None:
 
 
 def shortened(label: str) -> str:
-    """Return a label of at most 48 characters, with … in place of its middle."""
+    """Return a label of at most 48 characters as text, with … in place of its middle."""
     half = _LONGEST // 2
-    return label if len(label) <= _LONGEST else f'{label[: half - 1]}…{label[-half:]}'
+    label = label if len(label) <= _LONGEST else f'{label[: half - 1]}…{label[-half:]}'
+    # Names of files may hold bytes that are no text. matplotlib reads formulas between signs of $.
+    return label.encode(errors='replace').decode().replace('$', r'\$')
 
 
 def fit_labels(figure: Figure) -> None:
-    """Turn the labels of each horizontal axis upright where one is wider than its share of it."""
+    """Turn the labels of a horizontal axis upright where one is wider than its share of it.
+
+    The figure grows by what they take of its height.
+    """
     figure.draw_without_rendering()
+    upright = 0.0
     for axes in figure.axes:
-        labels = axes.get_xticklabels()
-        room = axes.get_window_extent().width / len(labels) - 4
-        if any(label.get_window_extent().width > room for label in labels):
+        widths = [label.get_window_extent().width for label in axes.get_xticklabels()]
+        if max(widths) > axes.get_window_extent().width / len(widths) - 4:
             axes.tick_params(axis='x', labelrotation=90)
+            row = axes.get_subplotspec()
+            upright = max(upright, max(widths) * row.get_gridspec().nrows)
+    figure.set_figheight(figure.get_figheight() + upright / figure.dpi)

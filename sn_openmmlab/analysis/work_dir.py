@@ -23,11 +23,19 @@ def newest_checkpoint(work_dir: str | Path) -> Path:
     """Return the newest checkpoint of `work_dir`.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or the file `last_checkpoint` names none.
     """
-    latest = find_latest_checkpoint(str(work_dir))
-    # The folder may have moved since the training.
-    file = None if latest is None else Path(work_dir) / Path(latest).name
-    if file is None or not file.is_file():
-        raise UsageError(f'{work_dir} holds no checkpoint: run tools/train.py first.')
-    return file
+    folder = Path(work_dir)
+    try:
+        latest = find_latest_checkpoint(str(folder))
+        # The folder may have moved since the training.
+        if latest is not None and (file := folder / Path(latest).name).is_file():
+            return file
+    except (OSError, ValueError):
+        pass
+    if any(folder.glob('*.pth')):
+        raise UsageError(
+            f'{folder / "last_checkpoint"} names none of the checkpoints there: write the file '
+            'name of one into it.'
+        )
+    raise UsageError(f'{work_dir} holds no checkpoint: run tools/train.py first.')

@@ -7,6 +7,7 @@ import torch
 
 def without_autocast(device: torch.device) -> AbstractContextManager:
     """Return a context in which autocast is off on `device`."""
-    if torch.is_autocast_enabled(device.type):
+    # Tensors without values, on which shapes are inferred, have no autocast.
+    if device.type != 'meta' and torch.is_autocast_enabled(device.type):
         return torch.autocast(device.type, enabled=False)
     return nullcontext()

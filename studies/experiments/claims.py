@@ -67,7 +67,8 @@ def draw_figures(records: Sequence[Record], folder: Path) -> None:
     constant = {TITLES[n]: accuracies[n][SMALL] for n in ('gn', 'sn-in-ln') if n in accuracies}
     draw_lines(values, constant, 'images per GPU', 'top-1 accuracy (%)', folder / 'accuracy.png')
     sn = [record for record in records if record.variant == 'sn']
-    draw_ratios(sn, list(sn[0].ratios), folder / 'ratios.png', 'images per GPU')
+    parts = list(sn[0].ratios) if sn else []
+    draw_ratios(sn, parts, folder / 'ratios.png', 'images per GPU')
 
 
 def _is_reference(record: Record) -> bool:

@@ -132,8 +132,8 @@ def prepare(work_dir: Path) -> list[Run]:
     """Write the configs that the runs read, and return the runs."""
     make_folder(work_dir)
     runs = planned_runs(work_dir)
-    for run in runs:
-        training_config(run.variant, run.batch).dump(run.config)
+    for variant, per_gpu in {(run.variant, run.batch) for run in runs}:
+        training_config(variant, per_gpu).dump(_file(variant, per_gpu, work_dir))
     return runs
 
 

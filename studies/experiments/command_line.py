@@ -4,6 +4,7 @@ import argparse
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +53,8 @@ def run_experiment(
         if not args.finished:
             missing = [run for run in runs if settings_digest(run) not in known]
             train_missing(missing, TRAIN, args.work_dir, args.jobs)
-        records = [
-            known.get(settings_digest(run)) or read(run, args.work_dir)
-            for run in runs
-            if settings_digest(run) in known or is_finished(run, args.work_dir)
-        ]
+        found = [_result(run, known, args.work_dir, read) for run in runs]
+        records = [record for record in found if record]
         if not records:
             raise UsageError(f'no training in {args.work_dir} is finished: leave out --finished.')
         torch.set_num_threads(threads_each(args.jobs))
@@ -78,6 +76,19 @@ def _recorded(file: Path) -> dict[str, Record]:
     return {record.settings: record for record in records if record.settings}
 
 
+def _result(
+    run: Run,
+    known: Mapping[str, Record],
+    work_dir: Path,
+    read: Callable[[Run, Path], Record],
+) -> Record | None:
+    """Return the record of a run from the known ones or its work folder, if it is finished."""
+    if record := known.get(settings_digest(run)):
+        # The plan may call it by another name since.
+        return replace(record, variant=run.variant, batch=run.batch, seed=run.seed)
+    return read(run, work_dir) if is_finished(run, work_dir) else None
+
+
 def _read_arguments(description: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description.split('\n')[0])
     parser.add_argument(
@@ -93,7 +104,8 @@ def _read_arguments(description: str) -> argparse.Namespace:
     parser.add_argument(
         '--finished',
         action='store_true',
-        help='write the results of the trainings that are finished, and train nothing',
+        help='write the results of the trainings that are finished, and train only what others '
+        'start from',
     )
     args = parser.parse_args()
     if args.jobs < 1:

@@ -129,6 +129,8 @@ def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:
 def draw_figures(records: Sequence[Record], folder: Path) -> None:
     """Draw `course.png`, AP over the training, and `ap.png`, that of each seed at the end."""
     finals = [record for record in records if not _is_pilot(record)]
+    if not finals:
+        return
     draw_courses([(COURSE, _by_norm(finals))], folder / 'course.png')
     draw_points(_last(finals), COURSE.label, folder / 'ap.png')
 

@@ -36,6 +36,10 @@ def train_missing(runs: Sequence[Run], script: Path, work_dir: Path, jobs: int) 
             trained with other settings; or a training failed, which ends the others too.
     """
     make_folder(work_dir)
+    if all(is_finished(run, work_dir) for run in runs):
+        # Another command may train others in the same folder.
+        print(f'{len(runs)} of {len(runs)} runs are already finished.', flush=True)
+        return
     with locked(work_dir) as lock:
         waiting = [run for run in runs if not is_finished(run, work_dir)]
         for run in waiting:

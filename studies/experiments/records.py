@@ -18,6 +18,7 @@ from sn_openmmlab.analysis.importance import (
 )
 from sn_openmmlab.analysis.work_dir import find_runs, newest_checkpoint
 from sn_openmmlab.checkpoints.files.safe_loading import read_checkpoint
+from sn_openmmlab.errors import UsageError
 from studies.experiments.folders import settings_digest, trained_config
 from studies.experiments.plan import Run
 
@@ -68,9 +69,18 @@ def write_records(records: Iterable[Record], machine: Mapping[str, Any], file: P
 
 
 def read_records(file: Path) -> tuple[list[Record], dict[str, Any]]:
-    """Return the records and the machine of a file that `write_records` wrote."""
-    data = json.loads(file.read_text())
-    return [Record(**run) for run in data['runs']], data['machine']
+    """Return the records and the machine of a file that `write_records` wrote.
+
+    Raises:
+        UsageError: the file holds something else, or is damaged.
+    """
+    try:
+        data = json.loads(file.read_text())
+        return [Record(**run) for run in data['runs']], data['machine']
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f'{file} is damaged, or not from an experiment: remove it, or name another folder.'
+        ) from error
 
 
 def _learned_ratios(config: Config, checkpoint: Path) -> list[LayerRatios]:

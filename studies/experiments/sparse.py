@@ -14,7 +14,7 @@ from studies.experiments.plan import Run
 from studies.experiments.pool import train_missing
 from studies.experiments.records import Record
 from studies.experiments.statistics_hook import BATCH_AVERAGES
-from studies.presentation.experiment_tables import ACCURACY, SYMBOLS, page, spread
+from studies.presentation.experiment_tables import ACCURACY, NONE, SYMBOLS, page, spread
 from studies.presentation.figures import draw_points
 from studies.presentation.markdown import Column, group_by, table
 
@@ -143,6 +143,8 @@ def _choice_table(records: Sequence[Record]) -> str:
     def share(kind: str, scope: str) -> Column:
         return lambda group: spread((r.ratios['all'][kind][scope] for r in group), digits=2)
 
+    if not records:
+        return NONE
     columns = {
         f'{symbol} {scope}': share(kind, scope)
         for kind, symbol in SYMBOLS.items()

@@ -9,11 +9,11 @@ from PIL import Image
 from torch import Tensor
 
 from examples import stylize_with_sn as example
-from sn_openmmlab.analysis.importance import importance_ratios
+from sn_openmmlab.analysis.importance import importance_ratios, mean_ratios
 from sn_openmmlab.errors import UsageError
 from studies.demo.backgrounds import load_photograph
 from studies.demo.mosaic import mosaic
-from studies.experiments.records import Record, mean_ratios
+from studies.experiments.records import Record
 
 SEEDS = (0, 1)
 TRAINED, TESTED = 150, 50

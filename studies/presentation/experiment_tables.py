@@ -78,8 +78,14 @@ def batch_ratio_table(records: Sequence[Record], titles: Sequence[str], key: Key
     return table(items, titles, lambda item: key(item[1]), columns)
 
 
+# In place of a table whose columns are those of the records.
+NONE = 'No such training is finished.'
+
+
 def ratio_table(records: Sequence[Record]) -> str:
     """Return the learned ratios of one variant (Eq. 5), a row per part of the model and batch."""
+    if not records:
+        return NONE
     parts = records[0].ratios
     by_batch = sorted(records, key=lambda record: record.batch)
     items = [(part, record) for part in parts for record in by_batch]

@@ -124,7 +124,7 @@ def draw_lines(
         for n, points in known.items():
             axes.scatter([n] * len(points), points, s=14, color=line.get_color(), zorder=3)
     for title, points in constant.items():
-        ends = [sizes[0], sizes[-1]]
+        ends = [sizes[0], sizes[-1]] if sizes else [1, 2]
         (line,) = axes.plot(ends, [np.mean(points)] * 2, label=_plain(title), linestyle='--')
         axes.fill_between(ends, min(points), max(points), color=line.get_color(), alpha=0.15)
     axes.set_xscale('log', base=2)
@@ -144,11 +144,13 @@ def draw_ratios(
     one standard deviation.
 
     Args:
-        records: of a variant with SN, with at least two seeds per batch size.
+        records: of a variant with SN. Without any, nothing is drawn.
         parts: of the model, keys of the records' ratios.
         file: the picture to write.
         batch: what the batch size counts.
     """
+    if not records:
+        return
     figure = Figure(figsize=(3.2 * len(parts), 6), layout='constrained')
     grid = figure.subplots(2, len(parts), sharex=True, sharey=True, squeeze=False)
     for row, (kind, title) in zip(grid, TITLES.items(), strict=True):
@@ -183,7 +185,7 @@ def _draw_curves(
 ) -> None:
     figure, axes = _one_plot()
     for name, curves in groups.items():
-        mean, std = np.mean(curves, 0), np.std(curves, 0, ddof=1)
+        mean, std = np.mean(curves, 0), np.std(curves, 0, ddof=1) if len(curves) > 1 else 0
         epochs = np.arange(1, len(mean) + 1)
         axes.plot(epochs, mean, marker='o', label=name)
         axes.fill_between(epochs, mean - std, mean + std, alpha=0.2)

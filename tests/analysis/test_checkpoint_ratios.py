@@ -92,6 +92,22 @@ def test_file_of_a_model_has_the_ratios_of_the_model(
     assert read_ratios(tmp_path / 'model.pth') == without_strides(importance_ratios(model))
 
 
+@pytest.mark.parametrize(
+    'wrap',
+    [
+        torch.compile,
+        nn.DataParallel,
+        torch.optim.swa_utils.AveragedModel,
+        lambda model: nn.DataParallel(torch.compile(model)),
+    ],
+    ids=['compiled', 'parallel', 'averaged', 'parallel and compiled'],
+)
+def test_file_of_a_wrapped_model_has_the_names_of_the_model(wrap: Callable) -> None:
+    model = network()
+    rows = checkpoint_ratios(wrap(model).state_dict())
+    assert rows == without_strides(importance_ratios(model))
+
+
 def test_scopes_come_from_the_config_where_no_layer_recorded_them() -> None:
     model = network(scopes=('ln', 'bn'))
     config = "model = dict(backbone=dict(norm_cfg=dict(type='SN', scopes=('ln', 'bn'))))"
@@ -129,6 +145,27 @@ def test_damaged_layer_is_one_sentence(change: dict, sentence: str, tmp_path: Pa
     assert str(caught.value).startswith(f'{tmp_path / "bad.pth"}: ')
 
 
+@pytest.mark.parametrize(
+    'damage',
+    [
+        lambda x: x.to_sparse(),
+        lambda x: x.to(torch.complex64),
+        lambda x: x.long(),
+        lambda x: x.bool(),
+        lambda x: x.to('meta'),
+        lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
+    ],
+    ids=['sparse', 'complex', 'integers', 'bool', 'meta', 'quantized'],
+)
+@pytest.mark.parametrize('part', ['mean', 'var'])
+@pytest.mark.filterwarnings('ignore')
+def test_controls_of_another_kind_are_one_sentence(damage: Callable, part: str) -> None:
+    state = network().state_dict()
+    state[f'neck.sn.{part}_weight'] = damage(torch.ones(3))
+    with pytest.raises(UsageError, match=r'neck.sn are damaged: .* floating-point numbers'):
+        checkpoint_ratios(state)
+
+
 def test_scopes_that_contradict_the_record_are_an_error() -> None:
     state = network().state_dict()
     for part in ('mean', 'var'):
@@ -149,7 +186,8 @@ def test_network_without_sn_is_one_sentence() -> None:
         checkpoint_ratios(OrderedDict(nn.BatchNorm2d(4).state_dict()))
 
 
-def test_ratios_are_those_of_hand_set_controls_in_half_precision() -> None:
-    weights = {f'sn.{n}_weight': torch.tensor([log(3.0), 0.0]).half() for n in ('mean', 'var')}
+@pytest.mark.parametrize('dtype', [torch.half, torch.bfloat16, torch.float8_e4m3fn])
+def test_ratios_are_those_of_hand_set_controls_in_low_precision(dtype: torch.dtype) -> None:
+    weights = {f'sn.{n}_weight': torch.tensor([log(3.0), 0.0]).to(dtype) for n in ('mean', 'var')}
     (row,) = checkpoint_ratios(weights)
-    assert row.mean == pytest.approx((0.75, 0.25), abs=1e-3)
+    assert row.mean == pytest.approx((0.75, 0.25), abs=0.01)

@@ -60,3 +60,15 @@ def test_lines_are_told_apart_without_colors() -> None:
 def test_nothing_to_draw_is_an_error(courses: dict) -> None:
     with pytest.raises(ValueError, match='no course'):
         course_figure(courses)
+
+
+def test_ratios_that_hardly_moved_look_so() -> None:
+    moved = {'all': {kind: {'in': 0.500001, 'bn': 0.499999} for kind in ('mean', 'var')}}
+    other = {'all': {'mean': moved['all']['mean'], 'var': {'in': 0.9, 'bn': 0.1}}}
+    for last, ends in ((moved, (0.49, 0.51)), (other, (0.1, 0.9))):
+        figure = course_figure({'a': {0: moved, 9: last}})
+        check_legible(figure)
+        for axes in figure.axes:
+            low, high = axes.get_ylim()
+            assert ends[0] - 0.1 < low <= ends[0] and ends[1] <= high < ends[1] + 0.1
+            assert axes.get_xlim()[0] > -1 and axes.get_xlim()[1] < 10

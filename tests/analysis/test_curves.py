@@ -1,6 +1,5 @@
 """The curves of a run, from a log written by hand."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 from matplotlib.image import imread
 
 from sn_openmmlab.analysis.curves import draw_curves, read_curves
+from sn_openmmlab.errors import UsageError
 
 # The colour of the first line, #0072b2.
 FIRST_COLOR = np.array([0x00, 0x72, 0xB2]) / 255
@@ -100,7 +100,7 @@ def test_nothing_to_draw_gives_an_empty_picture(tmp_path: Path) -> None:
 
 
 def test_damaged_log_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(json.JSONDecodeError):
+    with pytest.raises(UsageError, match=r'scalars.json is damaged: its line 5 is cut short'):
         read_curves([written(DETECTION[:-30], tmp_path)])
 
 

@@ -77,6 +77,12 @@ def test_logged_course_of_a_run_and_its_continuation(tmp_path: Path) -> None:
     assert read_course(tmp_path)[75] == {'all': {'mean': {'in': 0.2}}, 'neck': {'var': {'bn': 0.2}}}
 
 
+def test_other_scalars_under_the_same_name_are_left_out(tmp_path: Path) -> None:
+    others = {'importance_ratio/mine': 1.0, 'importance_ratio/all/mean/pn': 1.0}
+    write_log(tmp_path / 'run', {**averages(0.5), **others, 'step': 0}, {**others, 'step': 1})
+    assert read(tmp_path) == {0: 0.5}
+
+
 def test_course_without_a_log_is_that_of_the_checkpoints(tmp_path: Path) -> None:
     save(tmp_path / 'epoch_2.pth', (3, 1), epoch=2, iter=20)
     save(tmp_path / 'epoch_10.pth', (1, 3), epoch=10, iter=100)

@@ -40,6 +40,16 @@ AVERAGES = {'all': {kind: {'in': 0.5, 'bn': 0.5} for kind in ('mean', 'var')}}
             [Source('a b', [LAYER], {}), Source('a/b', [OTHER], {})],
             ['layers_2.png', 'layers_a_b.png', 'networks.png', 'parts.png'],
         ),
+        (
+            [
+                Source('a b', [LAYER], {}),
+                Source('3', [OTHER], {}),
+                Source('a/b', [LAYER], {}),
+                Source('x' * 300, [LAYER], {}),
+            ],
+            [f'layers_{x}.png' for x in ('3', '4', 'a_b', 'x' * 50)]
+            + ['networks.png', 'parts.png'],
+        ),
     ],
 )
 def test_figures_fit_what_is_known(
@@ -61,6 +71,25 @@ def test_files_are_a_table_and_pictures(tmp_path: Path) -> None:
     assert imread(tmp_path / 'new/out/parts.png').shape[1] == 1320
 
 
+def test_label_of_bytes_that_are_no_text_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ratio_report, 'parts_figure', lambda _: Figure())
+    write_ratio_report([Source('by\udcffte', [LAYER], {})], tmp_path)
+    for name in TABLES:
+        assert 'by?te' in (tmp_path / name).read_text(encoding='utf-8')
+
+
+def test_folder_in_place_of_a_figure_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ratio_report, 'parts_figure', lambda _: Figure())
+    (tmp_path / 'parts.png').mkdir()
+    with pytest.raises(UsageError, match=r'parts.png is a folder: remove it'):
+        write_ratio_report([Source('a', [LAYER], {})], tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ['parts.png']
+
+
 def test_failure_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(figure: Figure, file: Path) -> None:
         raise OSError(28, 'No space left on device')
@@ -79,6 +108,8 @@ def test_folder_that_cannot_be_written_is_one_sentence(
     for folder in (tmp_path / 'file', tmp_path / 'file/folder'):
         with pytest.raises(UsageError, match='file is a file, not a folder'):
             check_folder(folder)
+    with pytest.raises(UsageError, match='cannot be used: File name too long: name another'):
+        check_folder(tmp_path / ('x' * 300))
     # Root may write everywhere.
     monkeypatch.setattr(os, 'access', lambda *_: False)
     with pytest.raises(UsageError, match='is write-protected'):

@@ -73,3 +73,7 @@ def test_missing_path_is_one_sentence(tmp_path: Path) -> None:
         open_sources([tmp_path / 'absent'])
     with pytest.raises(UsageError, match='holds no checkpoint'):
         open_sources([tmp_path])
+    with pytest.raises(UsageError, match='holds no checkpoint'):
+        open_sources([Path('/')])
+    with pytest.raises(UsageError, match='cannot be read: File name too long'):
+        open_sources([tmp_path / ('x' * 300)])

@@ -45,8 +45,25 @@ def test_newest_checkpoint_is_found_where_the_folder_has_moved(
     assert newest_checkpoint(moved) == moved / 'epoch_2.pth'
 
 
-@pytest.mark.parametrize('content', ['', 'epoch_3.pth', '/elsewhere/epoch_3.pth'])
-def test_checkpoint_that_was_deleted_is_one_sentence(content: str, work_dir: Path) -> None:
-    (work_dir / 'last_checkpoint').write_text(content)
+@pytest.mark.parametrize(
+    'content',
+    [b'', b'epoch_3.pth', b'/elsewhere/epoch_3.pth', b'\xff\xfe', b'\0', b'x' * 300, None],
+)
+def test_newest_checkpoint_that_nothing_names_is_one_sentence(
+    content: bytes | None, work_dir: Path
+) -> None:
+    (work_dir / 'last_checkpoint').unlink()
+    if content is not None:
+        (work_dir / 'last_checkpoint').write_bytes(content)
+    with pytest.raises(UsageError, match='last_checkpoint names none of the checkpoints there'):
+        newest_checkpoint(work_dir)
+    (work_dir / 'epoch_2.pth').unlink()
     with pytest.raises(UsageError, match='holds no checkpoint'):
+        newest_checkpoint(work_dir)
+
+
+def test_folder_in_place_of_the_name_is_one_sentence(work_dir: Path) -> None:
+    (work_dir / 'last_checkpoint').unlink()
+    (work_dir / 'last_checkpoint').mkdir()
+    with pytest.raises(UsageError, match='last_checkpoint names none of the checkpoints there'):
         newest_checkpoint(work_dir)

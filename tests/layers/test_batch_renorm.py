@@ -321,3 +321,10 @@ def test_its_text_shows_the_schedule():
         'BatchRenorm(3, eps=1e-05, momentum=0.01, affine=True, r_max=3.0, d_max=5.0, begin=1, '
         'r_end=2, d_end=3)'
     )
+
+
+@pytest.mark.parametrize('training', [True, False])
+def test_shapes_are_inferred_without_values(training):
+    layer = BatchRenorm(4, device='meta').train(training)
+    x = torch.empty(2, 4, 3, 3, dtype=torch.half, device='meta')
+    assert (layer(x).shape, layer(x).dtype) == (x.shape, x.dtype)

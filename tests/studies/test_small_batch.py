@@ -12,6 +12,7 @@ import torch
 from matplotlib.image import imread
 
 from studies.experiments import records, small_batch
+from studies.experiments.lock import locked
 
 
 @pytest.fixture
@@ -92,6 +93,44 @@ def test_finished_runs_alone_are_written_on_request(
         run_small_batch('--finished')
     assert caught.value.code == 2
     assert 'no training in' in capsys.readouterr().err
+
+
+def test_record_has_the_name_that_the_plan_gives_its_run(
+    run_small_batch: Callable[..., None], tmp_path: Path
+) -> None:
+    run_small_batch('--finished')
+    file = tmp_path / 'out/runs.json'
+    before = file.read_text()
+    file.write_text(before.replace('"variant": "bn"', '"variant": "batch-norm"'))
+    run_small_batch('--finished')
+    assert file.read_text() == before
+
+
+@pytest.mark.parametrize(
+    'content', ['', '{"runs": [', '[]', '{"runs": [{"ap": 1}], "machine": {}}']
+)
+def test_damaged_records_are_one_sentence_and_stay(
+    content: str,
+    run_small_batch: Callable[..., None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture,
+) -> None:
+    (tmp_path / 'out').mkdir()
+    (tmp_path / 'out/runs.json').write_text(content)
+    with pytest.raises(SystemExit) as caught:
+        run_small_batch('--finished')
+    assert caught.value.code == 2
+    assert 'runs.json is damaged, or not from an experiment' in capsys.readouterr().err
+    assert (tmp_path / 'out/runs.json').read_text() == content
+
+
+def test_finished_runs_are_written_while_another_command_trains(
+    run_small_batch: Callable[..., None], tmp_path: Path
+) -> None:
+    with locked(tmp_path / 'work'):
+        run_small_batch('--finished')
+        run_small_batch()
+    assert (tmp_path / 'out/tables.md').exists()
 
 
 @pytest.mark.parametrize('place', ['out', 'out/below'])

@@ -3,7 +3,7 @@
 import json
 import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -86,15 +86,26 @@ def tested() -> Callable[[Path], dict]:
 
 
 @pytest.fixture
-def process_state(monkeypatch: pytest.MonkeyPatch) -> None:
+def process_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """After the test, undo what a tool changes in its process."""
-    for kept in (MMLogger, MessageHub, Visualizer, DefaultScope):
-        monkeypatch.setattr(kept, '_instance_dict', kept._instance_dict.copy())
+    before = {kept: kept._instance_dict.copy() for kept in _managers()}
     monkeypatch.setattr(CheckpointLoader, '_schemes', CheckpointLoader._schemes.copy())
     for name in ('TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'):
         # To be restored, it has to be set once.
         monkeypatch.setenv(name, '')
         monkeypatch.delenv(name)
+    yield
+    for kept in _managers():
+        kept._instance_dict.clear()
+        kept._instance_dict.update(before.get(kept, {}))
+
+
+def _managers() -> list[type]:
+    """Return the classes of mmengine whose instances are global, by the second of a run's start."""
+    managers = [MMLogger, MessageHub, DefaultScope, Visualizer]
+    for manager in managers:
+        managers += [child for child in manager.__subclasses__() if child not in managers]
+    return managers
 
 
 @pytest.fixture

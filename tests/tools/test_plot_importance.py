@@ -68,7 +68,7 @@ def test_run_and_checkpoint_give_the_table_and_the_figures(
         (['absent.pth'], 'there is no checkpoint or work folder absent.pth'),
         (['broken.pth'], 'broken.pth is not a checkpoint, or is damaged or cut short'),
         (['bn.pth'], 'bn.pth: it has no SN layer'),
-        (['.'], 'holds no checkpoint'),
+        (['.'], 'last_checkpoint names none of the checkpoints there'),
         (['bn.pth', '--labels', 'a', 'b'], '--labels has 2 names for 1 checkpoints'),
     ],
 )
