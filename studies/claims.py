@@ -3,7 +3,8 @@
 python -m studies.claims --out docs/claims --work-dir work_dirs/claims
 """
 
-from studies.experiments.claims import all_tables, draw_figures, prepare
+from studies.experiments.claims import all_tables, draw_figures
+from studies.experiments.claims_runs import prepare
 from studies.experiments.command_line import run_experiment
 
 if __name__ == '__main__':

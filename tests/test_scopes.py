@@ -2,12 +2,15 @@
 
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
 
 from sn_openmmlab.kernels.aten import tables
 from sn_openmmlab.kernels.contract import Mixture
+from sn_openmmlab.kernels.cpp import library
+from sn_openmmlab.kernels.cpp.scopes import CODES
 from sn_openmmlab.kernels.plain.scopes import pool
 from sn_openmmlab.kernels.triton import FUSED_SCOPES
 from sn_openmmlab.scopes import SCOPES
@@ -63,9 +66,10 @@ def test_the_plain_and_the_aten_backend_know_every_scope(scope):
     mean, var = torch.randn(2, *SHAPE[:2], dtype=torch.float64).abs()
     pooled = [table.expand(3, 6) for table in pool(mean, var, scope, 2)]
 
-    batch = tables.batch_moments(mean, var) if scope == 'bn' else None
+    instances = torch.stack((mean, var))
+    batch = tables.batch_moments(instances) if scope == 'bn' else None
     controls = torch.ones(2, 1, dtype=torch.float64)
-    centre, rstd = tables.mix(mean, var, batch, tuple(controls), Mixture((scope,), 2, 0, 0.0))
+    centre, rstd = tables.mix(instances, batch, tuple(controls), Mixture((scope,), 2, 0, 0.0))
 
     torch.testing.assert_close(centre, pooled[0])
     torch.testing.assert_close(rstd, pooled[1].rsqrt())
@@ -73,3 +77,11 @@ def test_the_plain_and_the_aten_backend_know_every_scope(scope):
 
 def test_triton_fuses_known_scopes():
     assert set(FUSED_SCOPES) <= set(SCOPES)
+
+
+def test_the_compiled_code_numbers_every_scope_as_its_source_does():
+    source = Path(library.__file__).parent / 'csrc' / 'tables.h'
+    (body,) = re.findall(r'enum Scope[^{]*\{([^}]*)\}', source.read_text())
+    numbers = [int(number) for number in re.findall(r'= (\d+)', body)]
+
+    assert list(CODES) == list(SCOPES) and list(CODES.values()) == numbers

@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 STACKS = {'onedl': ('.venv', 'onedl-mmcv', 28), 'openmmlab': ('.venv-openmmlab', 'mmcv', 40)}
 # Installs into an environment what torchvision, which MMPretrain imports, needs there.
 DECLARATION = ROOT / 'tools' / 'declare_torchvision_ops.py'
+# What the package's C++ kernels are compiled from: when it changes, so must the build.
+KERNELS = Path('sn_openmmlab', 'kernels', 'cpp', 'csrc')
 # What the output of a failed command says, and the sentence for it; the first match counts. Pip
 # warns about the network and tries again, so that comes last.
 CAUSES = {
@@ -73,8 +75,9 @@ def set_up(stack: str) -> None:
     started, venv = time.monotonic(), ROOT / STACKS[stack][0]
     python, stamp = venv / 'bin' / 'python', venv / '.complete'
     # A checkout that was moved must be installed again.
-    files = [(ROOT / 'pyproject.toml').read_bytes(), DECLARATION.read_bytes()]
-    parts = [stack.encode(), os.fsencode(ROOT), *files]
+    kernels = (ROOT / KERNELS).glob('*')
+    files = [ROOT / 'pyproject.toml', DECLARATION, *ROOT.glob('setup.py'), *kernels]
+    parts = [stack.encode(), os.fsencode(ROOT), *(file.read_bytes() for file in sorted(files))]
     content = hashlib.sha256(b'\0'.join(parts)).hexdigest()
     if python.exists() and stamp.is_file() and stamp.read_text() == content:
         say(f'{venv.name} is complete')

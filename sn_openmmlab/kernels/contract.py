@@ -1,11 +1,24 @@
-"""The contract between the fused op and its backends: what `passes.py` and `tables.py` provide.
+"""The contract between the fused op and its backends: four stages, two in each direction.
 
-Tables are (N, C) in the statistics' type: float32 for half-precision inputs, else the input's type.
+Between the stages the op exchanges with other processes what `'bn'` needs. Tables are in the
+statistics' type: float32 for half-precision inputs, else the input's type. A pair of tables is
+stacked in one tensor.
+
+    instances   (2, N, C)   mean and variance of each channel of each sample
+    batch       (2, C)      mean and variance of `'bn'`
+    mixed       (2, N, C)   the mixed mean, and 1 / sqrt(mixed variance + ε)
+    sums        (2, N, C)   Σ dy and Σ dy·(x - mixed mean) over the positions
+
+With P_k for the average over what scope k pools, the moments of the scope are
+
+    μ_k = P_k μ        σ_k² = P_k (σ² + (μ - μ_k)²)
+
+The second is the law of total variance: the value of Eq. 4 without its difference of two large
+numbers. The layer normalizes by the mixes of these moments (Eq. 3 and 5).
 """
 
 from typing import NamedTuple, Protocol
 
-import torch
 from torch import Tensor
 
 Moments = tuple[Tensor, Tensor]
@@ -32,140 +45,90 @@ class Mixture(NamedTuple):
     instance_variance: bool = True
 
 
-class Passes(Protocol):
-    """The four passes over tensors of shape (N, C, *), of any strides."""
+class Forward(NamedTuple):
+    """What the backward pass needs to know of the forward pass, besides the input.
 
-    def instance_moments(self, x: Tensor, correction: int, dtype: torch.dtype) -> Moments:
-        """Return mean and variance of each channel of each sample: the first line of Eq. 4.
-
-        Args:
-            x: (N, C, *).
-            correction: see `Mixture`.
-            dtype: the statistics' type.
-
-        Returns:
-            Mean and variance, (N, C) each; 0 where there are no positions.
-        """
-
-    def normalize(self, x: Tensor, centre: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
-        """Return `(x - centre) * scale + bias` in the type and memory format of `x`.
-
-        Args:
-            x: (N, C, *).
-            centre: the mixed mean, (N, C).
-            scale: γ over the mixed standard deviation, (N, C).
-            bias: β, (C,), in the statistics' type, or None for 0.
-        """
-
-    def gradient_sums(self, dy: Tensor, x: Tensor, centre: Tensor) -> tuple[Tensor, Tensor]:
-        """Return `Σ dy` and `Σ dy·(x - centre)` over the positions, (N, C) each.
-
-        Args:
-            dy: the gradient of the output, (N, C, *).
-            x: the input, (N, C, *).
-            centre: the mixed mean, (N, C).
-        """
-
-    def input_gradient(
-        self,
-        dy: Tensor,
-        x: Tensor,
-        centre: Tensor,
-        scale: Tensor,
-        slope: Tensor,
-        offset: Tensor,
-    ) -> Tensor:
-        """Return `dy * scale + (x - centre) * slope + offset` in the type and format of `x`.
-
-        Args:
-            dy: the gradient of the output, (N, C, *).
-            x: the input, (N, C, *).
-            centre: the mixed mean, (N, C).
-            scale: γ over the mixed standard deviation, (N, C).
-            slope: from `Tables.position_gradients`, (N, C).
-            offset: from `Tables.position_gradients`, (N, C).
-        """
-
-
-class Tables(Protocol):
-    """The arithmetic between the passes, on (N, C) tables.
-
-    With P_k for the average over what scope k pools, the moments of the scope are
-
-        μ_k = P_k μ        σ_k² = P_k (σ² + (μ - μ_k)²)
-
-    The second is the law of total variance: the value of Eq. 4 without its difference of two large
-    numbers. The layer normalizes by the mixes of these moments (Eq. 3 and 5).
+    Attributes:
+        instances: (2, N, C).
+        mixed: (2, N, C).
+        batch: (2, C), or None where `'bn'` is not mixed.
+        weight: γ, (C,), or None for 1.
+        controls: λ and λ′, (number of scopes,) each; or (G, number of scopes) for G equal groups of
+            channels with ratios of their own.
     """
 
-    def batch_moments(self, mean: Tensor, var: Tensor) -> Moments:
-        """Return mean and variance of `'bn'`, (C,) each, from those of the instances, (N, C)."""
+    instances: Tensor
+    mixed: Tensor
+    batch: Tensor | None
+    weight: Tensor | None
+    controls: Moments
 
-    def mix(
+
+class Stages(Protocol):
+    """The four stages. Big tensors are of shape (N, C, *) and of any strides."""
+
+    def observe(
+        self, x: Tensor, mixture: Mixture, wants_batch: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return `instances` (the first line of Eq. 4) and `batch` of `x` (None unless wanted).
+
+        Means and variances are 0 where there are no positions; variances are 0 where the mixture
+        does not need them.
+        """
+
+    def normalize(
         self,
-        mean: Tensor,
-        var: Tensor,
-        batch: Moments | None,
+        x: Tensor,
+        instances: Tensor,
+        batch: Tensor | None,
+        affine: tuple[Tensor | None, Tensor | None],
         controls: Moments,
         mixture: Mixture,
     ) -> tuple[Tensor, Tensor]:
-        """Return the mixed mean and `1 / sqrt(mixed variance + ε)`, (N, C) each.
+        """Return the output, in the type and memory format of `x`, and `mixed`.
 
         Args:
-            mean: of the instances, (N, C).
-            var: of the instances, (N, C).
-            batch: moments of `'bn'`, (C,) each; None where it is not mixed.
-            controls: λ and λ′, (number of scopes,) each; or (G, number of scopes) for G equal
-                groups of channels with ratios of their own.
+            x: (N, C, *).
+            instances: from `observe`.
+            batch: the moments of `'bn'` to use, or None where it is not mixed.
+            affine: γ and β, (C,) each, or None for 1 and 0.
+            controls: λ and λ′; see `Forward`.
             mixture: what to mix.
         """
 
-    def channel_gradients(
-        self, total: Tensor, dot: Tensor, rstd: Tensor, weight: Tensor | None
-    ) -> tuple[Tensor, Tensor, Moments]:
-        """Return the gradients of γ and β, and those of both mixes summed over N, (C,) each.
+    def sum_gradients(
+        self, dy: Tensor, x: Tensor, mixed: Tensor, weight: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return `sums`, and what they say of the channels, (4, C).
+
+        The four are the gradients of γ and β, and those of both mixes summed over the samples.
 
         Args:
-            total: `Σ dy` over the positions, (N, C).
-            dot: `Σ dy·(x - centre)` over the positions, (N, C).
-            rstd: from `mix`, (N, C).
+            dy: the gradient of the output, (N, C, *).
+            x: the input, (N, C, *).
+            mixed: from `normalize`.
             weight: γ, (C,), or None for 1.
         """
 
-    def position_gradients(
+    def input_gradients(
         self,
-        sums: tuple[Tensor, Tensor],
-        instances: Moments,
-        mixed: tuple[Tensor, Tensor],
-        batch: Moments | None,
-        batch_gradients: Moments | None,
-        weight: Tensor | None,
-        controls: Moments,
+        dy: Tensor,
+        x: Tensor,
+        sums: Tensor,
+        forward: Forward,
+        batch_gradients: Tensor | None,
         mixture: Mixture,
-        positions: int,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return what the statistics add to the gradient of `x`, and the gradients of λ and λ′.
+        wants_x: bool,
+    ) -> tuple[Tensor | None, Tensor, Tensor]:
+        """Return the gradients of `x` (None unless wanted), λ and λ′.
 
         Args:
-            sums: `total` and `dot` of `channel_gradients`, (N, C) each.
-            instances: mean and variance of the instances, (N, C) each.
-            mixed: the results of `mix`, (N, C) each.
-            batch: moments of `'bn'`, (C,) each; None where it is not mixed.
-            batch_gradients: the gradients of both mixes averaged over all samples, (C,) each; None
+            dy: the gradient of the output, (N, C, *).
+            x: the input, (N, C, *), with at least one position.
+            sums: from `sum_gradients`.
+            forward: what the forward pass found.
+            batch_gradients: the gradients of both mixes averaged over all samples, (2, C); None
                 where the moments of `'bn'` do not depend on the input.
-            weight: γ, (C,), or None for 1.
-            controls: λ and λ′, as of `mix`.
             mixture: what was mixed.
-            positions: the number of positions, at least 1.
-
-        Returns:
-            `slope` and `offset` of `(x - centre) * slope + offset`, (N, C) each, and the gradients
-            of λ and λ′, in their shapes.
+            wants_x: whether the gradient of `x` is asked for.
         """
-
-
-class Kernels(NamedTuple):
-    """One backend of the fused op."""
-
-    passes: Passes
-    tables: Tables

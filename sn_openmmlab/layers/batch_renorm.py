@@ -17,9 +17,9 @@ from sn_openmmlab.layers.arguments import (
     is_number,
 )
 from sn_openmmlab.layers.leaf import record_leaf
-from sn_openmmlab.layers.running import move
 from sn_openmmlab.ops.autocast import without_autocast
 from sn_openmmlab.ops.batch_moments import batch_moments
+from sn_openmmlab.ops.running import move
 
 
 class BatchRenorm(_InstanceNorm):

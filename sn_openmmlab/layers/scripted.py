@@ -6,7 +6,7 @@ from sn_openmmlab.kernels.plain.mixing import normalize
 from sn_openmmlab.kernels.plain.moments import instance_moments, statistics_dtype
 from sn_openmmlab.kernels.plain.scopes import batch_moments
 from sn_openmmlab.layers.choice import chosen_control
-from sn_openmmlab.layers.running import move
+from sn_openmmlab.ops.running import move
 
 
 def scripted_forward(

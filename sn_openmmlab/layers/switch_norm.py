@@ -10,6 +10,7 @@ from torch.fx import Proxy
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from sn_openmmlab.errors import WeightsError
+from sn_openmmlab.kernels.contract import Mixture
 from sn_openmmlab.layers.arguments import (
     check_channels,
     check_choice,
@@ -27,13 +28,12 @@ from sn_openmmlab.layers.choice import (
 )
 from sn_openmmlab.layers.leaf import is_counted, record_leaf
 from sn_openmmlab.layers.loading import check_weights
-from sn_openmmlab.layers.running import move
 from sn_openmmlab.layers.scripted import scripted_forward
 from sn_openmmlab.layers.settings import layer_name, record_settings, settings_of
 from sn_openmmlab.ops.arguments import check_groups, check_ratio_groups, check_scopes
-from sn_openmmlab.ops.batch import BatchMoments
+from sn_openmmlab.ops.compute import compute_switch_norm
 from sn_openmmlab.ops.counted import counted_switch_norm
-from sn_openmmlab.ops.switch_norm import switch_norm
+from sn_openmmlab.ops.running import Running
 
 
 class SwitchNorm(_InstanceNorm):
@@ -216,26 +216,25 @@ class SwitchNorm(_InstanceNorm):
         if isinstance(x, Proxy):
             return record_leaf(self, x)
         check_channels(x, self.num_features)
-        tracks = self.running_mean is not None
-        given = tracks and not self.training
-        group = self._group()
-        compute = counted_switch_norm if group is None and is_counted(self) else switch_norm
-        y, observed = compute(
-            x,
-            self.weight,
-            self.bias,
-            *self._controls(),
-            scopes=self.used_scopes,
-            num_groups=self.num_groups,
-            correction=self.correction,
-            eps=self.eps,
-            instance_variance=not (given and self._takes_variance_of_batch()),
-            batch_moments=(self.running_mean, self.running_var) if given else None,
-            group=group,
+        running, training, group = self._running(), self.training, self._group()
+        mixture = Mixture(
+            self.used_scopes,
+            self.num_groups,
+            self.correction,
+            self.eps,
+            instance_variance=training or running is None or not self._takes_variance_of_batch(),
         )
-        if tracks and self.training and observed is not None:
-            self._track(observed)
-        return y
+        arguments = (x, (self.weight, self.bias), self._controls(), mixture, running, training)
+        if group is None and is_counted(self):
+            return counted_switch_norm(*arguments)
+        return compute_switch_norm(*arguments, group)[0]
+
+    def _running(self) -> Running | None:
+        """Return the running statistics of `'bn'`, if there are any and the layer uses `'bn'`."""
+        mean = self.running_mean
+        if mean is None or 'bn' not in self.used_scopes:
+            return None
+        return Running(mean, self.running_var, self.num_batches_tracked, self.momentum)
 
     @property
     def is_sparse(self) -> bool:
@@ -334,22 +333,6 @@ class SwitchNorm(_InstanceNorm):
     def _group(self) -> ProcessGroup | None:
         """Return the processes whose batches `'bn'` pools; None for this one alone."""
         return None
-
-    @torch.no_grad()
-    def _track(self, observed: BatchMoments) -> None:
-        *moments, samples = observed
-        counted = isinstance(samples, Tensor)
-        if not counted and samples == 0:
-            return
-        self.num_batches_tracked.add_(samples > 0)
-        # Not a comparison: a bool would turn the share into float32 for any type of statistics.
-        seen = samples.clamp(max=1) if counted else 1
-        for running, new in zip((self.running_mean, self.running_var), moments, strict=True):
-            share = self.momentum
-            if share is None:
-                share = self.num_batches_tracked.clamp(min=1).to(running.dtype).reciprocal()
-            share = share * seen
-            move(running, new, share)
 
 
 def _places(chosen: tuple[Choice, Choice]) -> list[int]:

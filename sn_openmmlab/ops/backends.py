@@ -1,7 +1,7 @@
 """Choose the backend that computes the op.
 
 To add one: a package in `kernels` (see `kernels/contract.py`), its name in `FUSED`, what keeps it
-from running in `obstacle`, and its modules in `fused_kernels`.
+from running in `obstacle`, and its module in `fused_stages`.
 """
 
 import os
@@ -13,13 +13,15 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from sn_openmmlab.kernels.contract import Kernels
+from sn_openmmlab.kernels.contract import Stages
+from sn_openmmlab.kernels.cpp.library import why_missing
 from sn_openmmlab.kernels.triton import FUSED_SCOPES
 
 # The fastest first.
-FUSED = ('triton', 'aten')
+FUSED = ('triton', 'cpp', 'aten')
 BACKENDS = ('plain', *reversed(FUSED))
 TRITON_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+CPP_DTYPES = (torch.float64, *TRITON_DTYPES)
 # The oldest version that the kernels are tested with.
 OLDEST_TRITON = (3, 6)
 
@@ -39,7 +41,7 @@ def use_backend(name: str) -> Iterator[None]:
 
     Args:
         name: `'plain'`, one expression differentiated by autograd; `'aten'`, the fused op made of
-            ATen calls; `'triton'`, the fused op made of Triton kernels.
+            ATen calls; `'cpp'`, compiled for the CPU; `'triton'`, made of Triton kernels.
 
     Raises:
         ValueError: if there is no backend of that name.
@@ -63,7 +65,9 @@ def choose_backend(x: Tensor, scopes: Sequence[str] = ()) -> str:
         BackendError: if the forced one cannot run.
     """
     if _forced is None:
-        usable = (name for name in FUSED if obstacle(name, x, scopes) is None)
+        if _why_plain(x) is not None:
+            return 'plain'
+        usable = (name for name in FUSED if _own_obstacle(name, x, scopes) is None)
         return next(usable, 'plain')
     reason = obstacle(_forced, x, scopes)
     if reason is not None:
@@ -74,20 +78,34 @@ def choose_backend(x: Tensor, scopes: Sequence[str] = ()) -> str:
     return _forced
 
 
-def fused_kernels(name: str) -> Kernels:
-    """Return the kernels of a fused backend, which are imported at the first use."""
+def availability() -> dict[str, str | None]:
+    """Return each backend with why it cannot run on this machine; None where it can."""
+    no_device = None if torch.cuda.is_available() else 'there is no CUDA device'
+    reasons = {'cpp': why_missing(), 'triton': no_device or _why_no_triton()}
+    return {name: reasons.get(name) for name in BACKENDS}
+
+
+def fused_stages(name: str) -> Stages:
+    """Return the stages of a fused backend, which are imported at the first use."""
     if name == 'triton':
-        from sn_openmmlab.kernels.triton import passes, tables
+        from sn_openmmlab.kernels.triton import stages
+    elif name == 'cpp':
+        from sn_openmmlab.kernels.cpp import stages
     else:
-        from sn_openmmlab.kernels.aten import passes, tables
-    return Kernels(passes, tables)
+        from sn_openmmlab.kernels.aten import stages
+    return stages
 
 
 def obstacle(name: str, x: Tensor, scopes: Sequence[str] = ()) -> str | None:
     """Return why backend `name` cannot run on `x` and `scopes`, or None where it can."""
     if name == 'plain':
         return None
-    if _is_traced():
+    return _why_plain(x) or _own_obstacle(name, x, scopes)
+
+
+def _why_plain(x: Tensor) -> str | None:
+    """Return why only the plain expression can run on `x`, or None."""
+    if torch.compiler.is_compiling() or torch._C._is_tracing() or torch.jit.is_scripting():
         return 'torch.compile, torch.export and tracing need the plain expression'
     if torch._C._are_functorch_transforms_active() or torch._C._functorch.is_legacy_batchedtensor(
         x
@@ -99,25 +117,42 @@ def obstacle(name: str, x: Tensor, scopes: Sequence[str] = ()) -> str | None:
         return 'tensors without data and dispatch modes need the plain expression'
     if x.device.type == 'mps':
         return 'its tables are float64, which MPS does not have'
-    return _triton_obstacle(x, scopes) if name == 'triton' else None
+    return None
 
 
-def _is_traced() -> bool:
-    return torch.compiler.is_compiling() or torch.jit.is_tracing() or torch.jit.is_scripting()
+def _own_obstacle(name: str, x: Tensor, scopes: Sequence[str]) -> str | None:
+    if name == 'triton':
+        return _triton_obstacle(x, scopes)
+    return _cpp_obstacle(x) if name == 'cpp' else None
+
+
+def _cpp_obstacle(x: Tensor) -> str | None:
+    if not x.is_cpu:
+        return f'the C++ kernels need a tensor on the CPU, and the input is on {x.device}'
+    if type(x).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        return f'a {type(x).__name__} has operators of its own, which the C++ kernels do not know'
+    if x.dtype not in CPP_DTYPES:
+        return f'the C++ kernels take float64, float32, float16 and bfloat16, not {x.dtype}'
+    return why_missing()
 
 
 def _triton_obstacle(x: Tensor, scopes: Sequence[str]) -> str | None:
     if not x.is_cuda and not (_forced == 'triton' and x.is_cpu and _interprets()):
         return f'Triton needs a CUDA tensor, and the input is on {x.device}'
-    installed = _triton_version()
-    if installed is None:
-        return 'Triton is not installed'
-    if installed < OLDEST_TRITON:
-        return f'it needs Triton {".".join(map(str, OLDEST_TRITON))} or newer'
+    if _why_no_triton() is not None:
+        return _why_no_triton()
     if x.dtype not in TRITON_DTYPES:
         return f'the Triton kernels take float32, float16 and bfloat16, not {x.dtype}'
     unknown = [scope for scope in scopes if scope not in FUSED_SCOPES]
     return f"the Triton kernels do not fuse the scope '{unknown[0]}'" if unknown else None
+
+
+def _why_no_triton() -> str | None:
+    installed = _triton_version()
+    if installed is None:
+        return 'Triton is not installed'
+    oldest = '.'.join(map(str, OLDEST_TRITON))
+    return f'it needs Triton {oldest} or newer' if installed < OLDEST_TRITON else None
 
 
 @cache

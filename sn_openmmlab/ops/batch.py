@@ -40,6 +40,16 @@ def observe(
     return observed if group is None else merge_ranks(observed, group, anchor)
 
 
+def observe_ranks(
+    own: Tensor, x: Tensor, group: ProcessGroup | None
+) -> tuple[Tensor, int | Tensor]:
+    """Return what `observe` does for a table of both moments, (2, C), and the number of samples."""
+    if group is None:
+        return own, count_samples(x)
+    *moments, samples = observe(tuple(own), x, group)
+    return torch.stack(moments), samples
+
+
 def count_samples(x: Tensor) -> int | Tensor:
     """Return the number of samples of `x`, or 0 where they have no positions.
 
@@ -81,16 +91,12 @@ def merge_ranks(own: BatchMoments, group: ProcessGroup, anchor: Tensor | None) -
     return BatchMoments(*merge_moments(means, variances, samples / count.clamp(min=1)), count)
 
 
-def average_gradients(
-    sums: tuple[Tensor, Tensor], samples: int | Tensor, group: ProcessGroup | None
-) -> tuple[Tensor, Tensor]:
-    """Divide two (C,) tables by `samples`, after summing them over the ranks of `group`."""
+def average_gradients(sums: Tensor, samples: int | Tensor, group: ProcessGroup | None) -> Tensor:
+    """Divide tables, (2, C), by `samples`, after summing them over the ranks of `group`."""
     if group is not None:
-        stacked = torch.stack(sums)
-        dist.all_reduce(stacked, group=group)
-        sums = stacked.unbind()
-    samples = max(samples, 1) if isinstance(samples, int) else samples.clamp(min=1)
-    return sums[0] / samples, sums[1] / samples
+        sums = sums.clone()
+        dist.all_reduce(sums, group=group)
+    return sums / (max(samples, 1) if isinstance(samples, int) else samples.clamp(min=1))
 
 
 class _SumOverRanks(torch.autograd.Function):

@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
-from sn_openmmlab.kernels.contract import Moments
+from sn_openmmlab.kernels.contract import Mixture, Moments
 from sn_openmmlab.kernels.plain import moments, scopes
-from sn_openmmlab.ops.backends import choose_backend, fused_kernels
+from sn_openmmlab.ops.backends import choose_backend, fused_stages
 
 
 def batch_moments(x: Tensor) -> Moments:
@@ -20,6 +20,5 @@ def batch_moments(x: Tensor) -> Moments:
     backend = choose_backend(x, ('bn',))
     if backend == 'plain':
         return scopes.batch_moments(*moments.instance_moments(x.to(dtype), correction=0))
-    kernels = fused_kernels(backend)
-    mean, var = kernels.tables.batch_moments(*kernels.passes.instance_moments(x, 0, dtype))
-    return mean.to(dtype), var.to(dtype)
+    _, batch = fused_stages(backend).observe(x, Mixture(('bn',), 1, 0, 0.0), True)
+    return tuple(batch.to(dtype).unbind())

@@ -10,7 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sn_openmmlab.kernels.contract import Mixture, Moments
 from sn_openmmlab.ops.batch import BatchMoments, count_samples
+from sn_openmmlab.ops.running import Running, track
 from sn_openmmlab.ops.switch_norm import switch_norm
 
 KIND = 'sn_openmmlab::switch_norm'
@@ -25,23 +27,28 @@ _library.define(
 
 
 def counted_switch_norm(
-    x: Tensor, *parameters: Tensor | None, **settings: Any
-) -> tuple[Tensor, BatchMoments | None]:
-    """Do what `switch_norm` does, as one node in a recording.
-
-    The arguments are the same, except that there is no `group`.
-    """
-    given = settings['batch_moments']
+    x: Tensor,
+    affine: tuple[Tensor | None, Tensor | None],
+    controls: Moments,
+    mixture: Mixture,
+    running: Running | None,
+    training: bool,
+) -> Tensor:
+    """Do what `compute_switch_norm` does for a process alone, as one node in a recording."""
+    given = None if training or running is None else running.moments
     y, mean, var = torch.ops.sn_openmmlab.switch_norm(
         x,
-        *parameters,
+        *affine,
+        *controls,
         *((None, None) if given is None else given),
-        ','.join(settings['scopes']),
-        *(settings[name] for name in ('num_groups', 'correction', 'eps')),
+        ','.join(mixture.scopes),
+        mixture.num_groups,
+        mixture.correction,
+        mixture.eps,
     )
-    if given is not None or 'bn' not in settings['scopes']:
-        return y, None
-    return y, BatchMoments(mean, var, count_samples(x))
+    if training and running is not None:
+        track(running, BatchMoments(mean, var, count_samples(x)))
+    return y
 
 
 def _run(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:

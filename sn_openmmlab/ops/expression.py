@@ -5,7 +5,7 @@ from torch.distributed import ProcessGroup
 
 from sn_openmmlab.kernels.contract import Mixture, Moments
 from sn_openmmlab.kernels.plain.mixing import normalize
-from sn_openmmlab.kernels.plain.moments import instance_moments, statistics_dtype
+from sn_openmmlab.kernels.plain.moments import statistics_dtype
 from sn_openmmlab.kernels.plain.scopes import batch_moments
 from sn_openmmlab.ops.batch import BatchMoments, observe
 from sn_openmmlab.ops.instances import instance_statistics
@@ -38,7 +38,7 @@ def plain_switch_norm(
         The output, and the moments of the batch, detached; None where they are given or not mixed.
     """
     values = x.to(statistics_dtype(x.dtype))
-    instances = instance_statistics(values, mixture, given, instance_moments, values.dtype)
+    instances = instance_statistics(values, mixture, given)
     batch, observed = given, None
     if 'bn' in mixture.scopes and given is None:
         mean, var, samples = observe(batch_moments(*instances), x, group, anchor=mean_weight)

@@ -7,11 +7,9 @@ from torch.distributed import ProcessGroup
 
 from sn_openmmlab.kernels.contract import Mixture
 from sn_openmmlab.ops.arguments import check_arguments
-from sn_openmmlab.ops.backends import choose_backend, fused_kernels
 from sn_openmmlab.ops.batch import BatchMoments
-from sn_openmmlab.ops.batch_alone import batch_alone, is_batch_alone
-from sn_openmmlab.ops.expression import plain_switch_norm
-from sn_openmmlab.ops.fused import FusedSwitchNorm, Settings
+from sn_openmmlab.ops.compute import compute_switch_norm
+from sn_openmmlab.ops.running import Running
 
 
 def switch_norm(
@@ -78,28 +76,7 @@ def switch_norm(
     check_arguments(x, (weight, bias), (mean_weight, var_weight), scopes, num_groups)
     mixture = Mixture(tuple(scopes), num_groups, correction, eps, instance_variance)
     group = group if 'bn' in mixture.scopes and batch_moments is None else None
-    if batch_moments is not None:
-        # Copies: they may be running statistics that change before the backward pass.
-        batch_moments = tuple(table.detach().clone() for table in batch_moments)
-    backend = choose_backend(x, mixture.scopes)
-    if backend == 'plain' or (x.numel() == 0 and group is None):
-        return plain_switch_norm(
-            x,
-            weight,
-            bias,
-            mean_weight,
-            var_weight,
-            mixture=mixture,
-            given=batch_moments,
-            group=group,
-        )
-    if is_batch_alone(mixture, batch_moments, (mean_weight, var_weight)):
-        y = batch_alone(x, weight, bias, batch_moments, mixture.eps)
-        if y is not None:
-            return y, None
-    settings = Settings(fused_kernels(backend), mixture, group)
-    given = (None, None) if batch_moments is None else batch_moments
-    y, mean, var, samples = FusedSwitchNorm.apply(
-        x, weight, bias, mean_weight, var_weight, *given, settings
-    )
-    return y, None if samples is None else BatchMoments(mean, var, samples)
+    controls = (mean_weight, var_weight)
+    given = None if batch_moments is None else Running(*batch_moments)
+    affine = (weight, bias)
+    return compute_switch_norm(x, affine, controls, mixture, given, given is None, group)

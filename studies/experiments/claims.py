@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from studies.experiments.claims_runs import PER_GPU, SETTINGS, SINGLE, SMALL, prepare
+from studies.experiments.claims_runs import PER_GPU, SETTINGS, SINGLE, SMALL
 from studies.experiments.records import Record
 from studies.presentation.experiment_tables import (
     ACCURACY,
@@ -15,8 +15,6 @@ from studies.presentation.experiment_tables import (
 )
 from studies.presentation.figures import draw_lines, draw_ratios
 from studies.presentation.markdown import Column, table
-
-__all__ = ['all_tables', 'draw_figures', 'prepare']
 
 TITLES = {
     'sn': 'SN',

@@ -18,15 +18,24 @@ EPOCHS = 6
 STEPS_PER_EPOCH = 50000 // TOTAL
 _CHANNELS = 24
 _RATE, _DECAY = 0.2, 5e-4
+# Changes of λ and λ′ alone, as mmengine's `paramwise_cfg`.
+CONTROLS = {
+    'sn-rate-x10': dict(lr_mult=10),
+    'sn-rate-x0.1': dict(lr_mult=0.1),
+    'sn-no-decay': dict(decay_mult=0),
+}
 
 
 def norm_of(variant: str, per_gpu: int) -> dict[str, Any]:
     """Return the `norm_cfg` of a variant with some images per GPU."""
     gpus = TOTAL // per_gpu
-    own = {
+    sn = dict(type='SimulatedSN', gpus=gpus)
+    norms = {
+        'sn': sn,
+        **dict.fromkeys(CONTROLS, sn),
         'bn': dict(type='SimulatedBN', gpus=gpus),
-        # With the bounds of this paper for (8,4). BatchNorm in the first eighth of the steps, as in
-        # the paper of BRN, and at the final bounds by the middle.
+        # The bounds are those that the SN paper used at (8,4). The layer is BatchNorm in the first
+        # eighth of the steps, as in the paper of BRN, and has its final bounds by the middle.
         'brn': dict(
             type='SimulatedBRN',
             gpus=gpus,
@@ -40,18 +49,12 @@ def norm_of(variant: str, per_gpu: int) -> dict[str, Any]:
         'ln': dict(type='GN', num_groups=1),
         'in': dict(type='IN', affine=True),
         'sn-in-ln': dict(type='SN', scopes=('in', 'ln')),
-        'sn-gn': dict(type='SimulatedSN', gpus=gpus, scopes=('in', 'gn', 'bn'), num_groups=8),
-        'sn-correction': dict(type='SimulatedSN', gpus=gpus, correction=1),
+        'sn-gn': {**sn, 'scopes': ('in', 'gn', 'bn'), 'num_groups': 8},
+        'sn-correction': {**sn, 'correction': 1},
     }
-    return own.get(variant, dict(type='SimulatedSN', gpus=gpus))
+    return norms[variant]
 
 
-# Changes of λ and λ′ alone, as mmengine's `paramwise_cfg`.
-CONTROLS = {
-    'sn-rate-x10': dict(lr_mult=10),
-    'sn-rate-x0.1': dict(lr_mult=0.1),
-    'sn-no-decay': dict(decay_mult=0),
-}
 # Their statistics are those of each image alone.
 SINGLE = ('gn', 'sn-in-ln', 'ln', 'in')
 SETTINGS = (*CONTROLS, 'sn-gn', 'sn-correction')

@@ -49,7 +49,7 @@ def run_experiment(
             raise UsageError(f'run this in the root of the repository: cd {ROOT}.')
         make_folder(args.out)
         runs = prepare(args.work_dir)
-        known = _recorded(args.out / 'runs.json')
+        known, known_machine = _recorded(args.out / 'runs.json')
         if not args.finished:
             missing = [run for run in runs if settings_digest(run) not in known]
             train_missing(missing, TRAIN, args.work_dir, args.jobs)
@@ -58,7 +58,9 @@ def run_experiment(
         if not records:
             raise UsageError(f'no training in {args.work_dir} is finished: leave out --finished.')
         torch.set_num_threads(threads_each(args.jobs))
-        machine = describe(torch.device('cpu'))
+        reused = [record.settings in known for record in records]
+        own = {} if all(reused) else describe(torch.device('cpu'))
+        machine = _both(known_machine if any(reused) else {}, own)
         page = all_tables(records, machine)
         write_records(records, machine, args.out / 'runs.json')
         (args.out / 'tables.md').write_text(page + '\n')
@@ -70,10 +72,21 @@ def run_experiment(
     exit_with_sentence(main)
 
 
-def _recorded(file: Path) -> dict[str, Record]:
-    """Return the records of a file by the digests of their settings, if it has digests."""
-    records = read_records(file)[0] if file.exists() else []
-    return {record.settings: record for record in records if record.settings}
+def _recorded(file: Path) -> tuple[dict[str, Record], dict[str, Any]]:
+    """Return the records of a file by the digests of their settings, and their machine."""
+    records, machine = read_records(file) if file.exists() else ([], {})
+    return {record.settings: record for record in records if record.settings}, machine
+
+
+def _both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is said of two machines, as `A, B` where they differ; one may be empty."""
+    both = {**first, **second}
+    for name in first.keys() & second.keys():
+        if str(second[name]) not in str(first[name]).split(', '):
+            both[name] = f'{first[name]}, {second[name]}'
+        else:
+            both[name] = first[name]
+    return both
 
 
 def _result(

@@ -15,6 +15,7 @@ from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.batch_renorm import BatchRenorm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.ops.batch import BatchMoments
+from sn_openmmlab.ops.running import track
 from sn_openmmlab.ops.switch_norm import switch_norm
 
 
@@ -49,9 +50,10 @@ class SimulatedSN(SwitchNorm):
             correction=self.correction,
             eps=self.eps,
         )
-        if observed is not None and self.running_mean is not None:
+        running = self._running()
+        if observed is not None and running is not None:
             mean, var = (_average(table, self.gpus) for table in observed[:2])
-            self._track(BatchMoments(mean, var, len(x)))
+            track(running, BatchMoments(mean, var, len(x)))
         return y.view_as(x)
 
 

@@ -11,8 +11,8 @@ from mmpretrain.models.backbones.resnet import BasicBlock
 class ThinResNet(ResNet_CIFAR):
     """MMPretrain's `ResNet_CIFAR` with one block a stage, and a stem of stride 2.
 
-    Three stages have nine convolutions besides two shortcuts of 1×1. Half the resolution takes a
-    quarter of the time.
+    With three stages it has nine convolutions, two of them the 1×1 of shortcuts. Half the
+    resolution means a quarter of the multiplications.
     """
 
     arch_settings: ClassVar = {10: (BasicBlock, (1, 1, 1, 1))}

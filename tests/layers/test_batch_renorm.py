@@ -12,6 +12,7 @@ from torch import nn
 from sn_openmmlab import BatchRenorm
 from sn_openmmlab.errors import InputError
 from sn_openmmlab.ops.backends import use_backend
+from tests.backends import ON_CPU
 
 SHAPES = [(5, 3), (4, 3, 5), (2, 3, 4, 5), (2, 3, 2, 3, 2), (1, 3, 4, 4)]
 # As BatchNorm in 2 batches; then r_max is 1.5, 2, 2.5, 3 and d_max 2.5, 5.
@@ -66,7 +67,7 @@ def _check_step(layer, reference, x, r_max, d_max, **tolerance):
         torch.testing.assert_close(ours, torch.from_numpy(theirs).flatten(), **tolerance)
 
 
-@pytest.mark.parametrize('backend', ['aten', 'plain'])
+@pytest.mark.parametrize('backend', ON_CPU)
 @pytest.mark.parametrize('shape', SHAPES, ids=str)
 def test_training_follows_the_formulas_batch_by_batch(shape, backend, randomized):
     layer = randomized(BatchRenorm(3, momentum=0.25, dtype=torch.float64, **SHORT))

@@ -9,6 +9,7 @@ from sn_openmmlab.errors import WeightsError
 from sn_openmmlab.ops.backends import use_backend
 from sn_openmmlab.ops.switch_norm import switch_norm
 from tests import reference
+from tests.backends import ON_CPU
 from tests.reference import switch_norm_layer
 
 SCOPES = ('in', 'gn', 'ln', 'bn')
@@ -18,7 +19,7 @@ SHAPES = [(3, 6), (2, 6, 3), (2, 6, 3, 2), (2, 6, 2, 1, 2)]
 @pytest.mark.parametrize('training', [True, False])
 @pytest.mark.parametrize('groups', [2, 3, 6])
 @pytest.mark.parametrize('shape', SHAPES, ids=str)
-@pytest.mark.parametrize('backend', ['plain', 'aten'])
+@pytest.mark.parametrize('backend', ON_CPU)
 def test_output_and_gradients_are_those_of_the_formula(
     backend, shape, groups, training, randomized, outcome
 ):

@@ -13,6 +13,7 @@ from sn_openmmlab.errors import WeightsError
 from sn_openmmlab.layers.sparse import copy_choices, sparsify
 from sn_openmmlab.ops.backends import use_backend
 from tests import reference
+from tests.backends import BUILT, ON_CPU
 
 SCOPES = ('in', 'gn', 'ln', 'bn')
 PAIRS = list(itertools.product(SCOPES, SCOPES))
@@ -56,7 +57,7 @@ def _expected(layer, x, mean, var):
 
 @pytest.mark.parametrize('correction', [0, 1])
 @pytest.mark.parametrize('training', [True, False])
-@pytest.mark.parametrize('backend', ['plain', 'aten'])
+@pytest.mark.parametrize('backend', ON_CPU)
 @pytest.mark.parametrize(('mean', 'var'), PAIRS)
 def test_output_and_gradients_are_those_of_the_chosen_scopes(
     mean, var, backend, training, correction, make, outcome, x
@@ -81,7 +82,7 @@ def test_output_and_gradients_are_those_of_the_chosen_scopes(
 
 
 @pytest.mark.parametrize('training', [True, False])
-@pytest.mark.parametrize('backend', ['plain', 'aten'])
+@pytest.mark.parametrize('backend', ON_CPU)
 @pytest.mark.parametrize('spoil', [-1e30, 1e30, float('nan'), float('inf'), -float('inf')])
 @pytest.mark.parametrize('chosen', [('in', 'bn'), ('ln', 'ln'), ('bn', 'bn')])
 def test_the_values_of_the_control_parameters_do_not_matter(
@@ -200,14 +201,14 @@ def test_in_evaluation_batch_statistics_alone_do_not_read_the_input(make, x):
     layer = make('bn', 'bn').eval()
     x[0, 0, 0, 0] = float('inf')
 
-    for backend in ('plain', 'aten'):
+    for backend in BUILT:
         with use_backend(backend):
             y = layer(x)
         # A statistic of the input would spread it.
         assert y.isinf().sum() == 1 and not y.isnan().any()
 
 
-@pytest.mark.parametrize('backend', ['plain', 'aten'])
+@pytest.mark.parametrize('backend', ON_CPU)
 def test_in_evaluation_the_variance_is_computed_only_if_it_is_used(backend, make, x):
     layer = make('in', 'bn').float().eval()
     x = x.float() * 1e25  # whose square overflows, as the variance would

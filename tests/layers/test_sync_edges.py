@@ -9,8 +9,9 @@ from torch.distributed import distributed_c10d as c10d
 
 from sn_openmmlab import SwitchNorm, SyncSwitchNorm
 from sn_openmmlab.ops.backends import use_backend
+from tests.backends import BUILT
 
-BACKENDS = ('aten', 'plain')
+BACKENDS = BUILT
 SHAPES = ((2, 4, 3, 2), (1, 4, 4, 5))
 COLLECTIVES = [
     name

@@ -9,6 +9,7 @@ import torch.distributed as dist
 
 from sn_openmmlab import SwitchNorm, SyncSwitchNorm
 from sn_openmmlab.ops.backends import use_backend
+from tests.backends import BUILT
 
 CHANNELS, POSITIONS = 4, (3, 2)
 OTHERS = ('in', 'gn', 'ln')
@@ -28,7 +29,7 @@ class Case(NamedTuple):
 
 
 def _cases():
-    for backend in ('aten', 'plain'):
+    for backend in BUILT:
         for correction in (0, 1):
             for scopes in SCOPES:
                 yield Case((1, 3), scopes, correction, backend)

@@ -11,19 +11,32 @@ from sn_openmmlab.ops import backends
 from sn_openmmlab.ops.backends import (
     BackendError,
     choose_backend,
-    fused_kernels,
+    fused_stages,
     obstacle,
     use_backend,
 )
 from sn_openmmlab.ops.switch_norm import switch_norm
+from tests.backends import HAS_CPP, ON_CPU
 
-FUSED = ('aten', 'triton')
+FUSED = ('aten', 'cpp', 'triton')
+# What the op chooses on a CPU.
+USUAL = 'cpp' if HAS_CPP else 'aten'
 NEEDS_TRITON = pytest.mark.skipif(find_spec('triton') is None, reason='Triton is not installed')
 
 
 @pytest.fixture
 def x():
     return torch.randn(2, 4, 3, 3)
+
+
+class Elsewhere(torch.Tensor):
+    """A tensor that says it is on another device."""
+
+    is_cpu = False
+    device = torch.device('meta')
+
+    def __new__(cls, x):
+        return x.as_subclass(cls)
 
 
 def _op(x):
@@ -37,16 +50,20 @@ def _assert_one_sentence(message):
 
 
 @pytest.mark.parametrize('dtype', [torch.float64, torch.float32, torch.float16, torch.bfloat16])
-def test_on_the_cpu_it_is_the_fused_op_of_aten_calls(x, dtype):
+def test_on_the_cpu_it_is_the_compiled_op_or_that_of_aten_calls(x, dtype, monkeypatch):
+    assert choose_backend(x.to(dtype)) == USUAL
+
+    monkeypatch.setattr(backends, 'why_missing', lambda: 'they were not built')
     assert choose_backend(x.to(dtype)) == 'aten'
 
 
-@pytest.mark.parametrize('name', ['plain', 'aten'])
+@pytest.mark.parametrize('name', ON_CPU)
 def test_a_name_forces_the_backend(x, name):
     with use_backend(name):
         assert choose_backend(x) == name
         node = _op(x.clone().requires_grad_()).grad_fn.name()
 
+    assert ('SwitchNorm' in node) == (name != 'plain')
     assert (node == 'FusedSwitchNormBackward') == (name == 'aten')
 
 
@@ -55,14 +72,14 @@ def test_the_inner_of_two_names_counts_and_then_the_outer_again(x):
         with use_backend('aten'):
             assert choose_backend(x) == 'aten'
         assert choose_backend(x) == 'plain'
-    assert choose_backend(x) == 'aten'
+    assert choose_backend(x) == USUAL
 
 
 def test_after_an_error_the_choice_is_free_again(x):
     with pytest.raises(KeyError), use_backend('plain'), use_backend('aten'):
         raise KeyError
 
-    assert choose_backend(x) == 'aten'
+    assert choose_backend(x) == USUAL
     with use_backend('plain'):
         assert choose_backend(x) == 'plain'
 
@@ -170,15 +187,19 @@ def test_a_scope_that_triton_does_not_fuse_goes_to_the_next_backend(x, monkeypat
         with pytest.raises(BackendError, match="do not fuse the scope 'bn'") as error:
             choose_backend(x, ('in', 'bn'))
     _assert_one_sentence(str(error.value))
-    assert choose_backend(x, ('in', 'bn')) == 'aten'
+    assert choose_backend(x, ('in', 'bn')) == USUAL
 
 
-@pytest.mark.parametrize('name', ['aten', pytest.param('triton', marks=NEEDS_TRITON)])
-def test_the_modules_of_a_fused_backend_are_in_its_package(name):
-    passes, tables = fused_kernels(name)
+@pytest.mark.parametrize('name', ['aten', 'cpp', pytest.param('triton', marks=NEEDS_TRITON)])
+def test_the_stages_of_a_fused_backend_are_in_its_package(name):
+    assert fused_stages(name).__name__ == f'sn_openmmlab.kernels.{name}.stages'
 
-    assert passes.__name__ == f'sn_openmmlab.kernels.{name}.passes'
-    assert tables.__name__ == f'sn_openmmlab.kernels.{name}.tables'
+
+def test_the_compiled_op_is_refused_elsewhere_and_for_other_types(x, monkeypatch):
+    assert 'on meta' in obstacle('cpp', Elsewhere(x))
+    assert 'not torch.float8_e5m2' in obstacle('cpp', x.to(torch.float8_e5m2))
+    monkeypatch.setattr(backends, 'why_missing', lambda: 'they were not built')
+    assert obstacle('cpp', x) == 'they were not built'
 
 
 def test_the_obstacle_of_another_device_is_named():

@@ -5,9 +5,10 @@ import torch
 
 from sn_openmmlab.ops.backends import use_backend
 from sn_openmmlab.ops.batch_moments import batch_moments
+from tests.backends import ON_CPU
 
 
-@pytest.mark.parametrize('backend', ['plain', 'aten'])
+@pytest.mark.parametrize('backend', ON_CPU)
 @pytest.mark.parametrize('dtype', [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize('shape', [(5, 3), (1, 3), (4, 3, 5), (2, 3, 4, 5)], ids=str)
 def test_they_are_torchs_mean_and_biased_variance(shape, dtype, backend):

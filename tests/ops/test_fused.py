@@ -13,11 +13,18 @@ from torch.utils.checkpoint import checkpoint
 
 from sn_openmmlab.ops.backends import use_backend
 from sn_openmmlab.ops.switch_norm import switch_norm
+from tests.backends import FUSED_ON_CPU
 from tests.layouts import LAYOUTS
 
 SCOPES = ('in', 'gn', 'ln', 'bn')
 OPTIONS = {'scopes': SCOPES, 'num_groups': 2, 'correction': 0, 'eps': 0.1}
 SHAPE = (2, 4, 3, 2)
+
+
+@pytest.fixture(autouse=True, params=FUSED_ON_CPU)
+def backend(request):
+    with use_backend(request.param):
+        yield request.param
 
 
 def _op(*inputs):
@@ -51,13 +58,25 @@ def test_gradients_in_other_layouts_and_with_given_batch_moments(name, correctio
     options = {**OPTIONS, 'correction': correction, 'batch_moments': moments}
     inputs[0] = LAYOUTS[name](inputs[0].detach()).requires_grad_()
 
-    with use_backend('aten'):
-        assert gradcheck(lambda *inputs: switch_norm(*inputs, **options)[0], inputs)
+    assert gradcheck(lambda *inputs: switch_norm(*inputs, **options)[0], inputs)
 
 
 def test_second_derivatives(inputs):
-    with use_backend('aten'):
-        assert gradgradcheck(_op, inputs)
+    assert gradgradcheck(_op, inputs)
+
+
+@pytest.mark.parametrize('absent', [(1,), (2,), (1, 2)], ids=['no γ', 'no β', 'neither'])
+def test_gradients_without_some_parameters_are_those_with_their_constants(absent, inputs, dy):
+    constants = {1: torch.ones(4, dtype=torch.float64), 2: torch.zeros(4, dtype=torch.float64)}
+    given = [None if i in absent else value for i, value in enumerate(inputs)]
+    present = [value for value in given if value is not None]
+
+    found = torch.autograd.grad(_op(*given), present, dy)
+
+    full = [constants[i] if i in absent else value for i, value in enumerate(inputs)]
+    torch.testing.assert_close(found, torch.autograd.grad(_op(*full), present, dy))
+    again = torch.autograd.grad(_op(*given), present, dy, create_graph=True)
+    torch.testing.assert_close(again, found)
 
 
 def _third(inputs, dy):

@@ -50,16 +50,17 @@ class Built:
 
 @pytest.fixture(scope='session')
 def built(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Build the sdist of a copy of this clone, and the wheel from that sdist."""
+    """Build the sdist of a copy of this clone, and from that the wheel without C++ kernels."""
     sources, out = tmp_path_factory.mktemp('sources'), tmp_path_factory.mktemp('dist')
     manifest = (repo / 'MANIFEST.in').read_text().splitlines()
     folders = [line.split()[1] for line in manifest if line.startswith('graft ')]
     for folder in ['sn_openmmlab', *folders]:
-        ignored = shutil.ignore_patterns('__pycache__', '*.pyc')
+        ignored = shutil.ignore_patterns('__pycache__', '*.pyc', '*.so')
         shutil.copytree(repo / folder, sources / folder, ignore=ignored)
     for file in filter(Path.is_file, repo.iterdir()):
         shutil.copy(file, sources)
-    _succeed(sys.executable, '-m', 'build', '--no-isolation', '--outdir', out, cwd=sources)
+    command = (sys.executable, '-m', 'build', '--no-isolation', '--outdir', out)
+    _succeed(*command, cwd=sources, env={**os.environ, 'SN_OPENMMLAB_WITH_CPP': '0'})
     (sdist,), (wheel,) = out.glob('*.tar.gz'), out.glob('*.whl')
     return Built(sources, sdist, wheel)
 
@@ -88,6 +89,37 @@ def test_the_wheel_holds_the_package_alone(wheel_files):
     assert {name.split('/')[0] for name in wheel_files} == {'sn_openmmlab', info}
     assert 'sn_openmmlab/py.typed' in wheel_files
     assert f'{info}/licenses/LICENSE' in wheel_files
+
+
+def test_without_the_kernels_the_wheel_is_for_every_platform(built):
+    assert built.wheel.name.endswith('-py3-none-any.whl')
+
+
+def _build_kernels(sources: Path, out: Path, **variables: str) -> subprocess.CompletedProcess:
+    """Run the build of the C++ kernels alone."""
+    command = [sys.executable, 'setup.py', 'build_ext', '--build-lib', out, '--build-temp', out]
+    env = {**os.environ, **variables}
+    return subprocess.run(command, cwd=sources, env=env, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize('compiler', ['no-such-compiler', 'false'])
+def test_without_a_compiler_that_works_the_package_is_installed_without_kernels(
+    compiler, built, tmp_path
+):
+    done = _build_kernels(built.sources, tmp_path, CXX=compiler)
+
+    assert done.returncode == 0, done.stderr
+    assert 'sn_openmmlab: installing without the C++ kernels: ' in done.stdout
+    assert not list(tmp_path.rglob('*.so'))
+
+
+def test_kernels_that_are_asked_for_must_be_built(built, tmp_path):
+    done = _build_kernels(
+        built.sources, tmp_path, CXX='no-such-compiler', SN_OPENMMLAB_WITH_CPP='1'
+    )
+
+    expected = 'cannot compile the C++ kernels: there is no C++ compiler (no-such-compiler).'
+    assert done.returncode == 1 and expected in done.stderr
 
 
 def test_its_metadata_has_the_version_and_the_dependencies(wheel_files, project):

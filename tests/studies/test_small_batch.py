@@ -11,7 +11,7 @@ import pytest
 import torch
 from matplotlib.image import imread
 
-from studies.experiments import records, small_batch
+from studies.experiments import command_line, records, small_batch
 from studies.experiments.lock import locked
 
 
@@ -76,6 +76,27 @@ def test_records_stand_for_work_folders_that_are_gone(
     shutil.rmtree(tmp_path / 'work')
     run_small_batch()
     assert {file.name: file.read_bytes() for file in (tmp_path / 'out').iterdir()} == before
+
+
+def test_reused_records_keep_the_machine_that_they_were_trained_on(
+    run_small_batch: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where another machine adds to them."""
+    machines = iter([{'device': 'abacus', 'threads': 1, 'torch': '9'}, {'device': 'quipu'}])
+    monkeypatch.setattr(command_line, 'describe', lambda _: next(machines))
+    gone = tmp_path / 'work/bn_b2_s0/done'
+    gone.unlink()
+    run_small_batch('--finished')
+    file = tmp_path / 'out/runs.json'
+    run_small_batch('--finished')
+    assert records.read_records(file)[1] == {'device': 'abacus', 'threads': 1, 'torch': '9'}
+    gone.touch()
+    run_small_batch()
+    assert records.read_records(file)[1] == {
+        'device': 'abacus, quipu',
+        'threads': 1,
+        'torch': '9',
+    }
 
 
 def test_finished_runs_alone_are_written_on_request(

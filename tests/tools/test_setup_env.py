@@ -129,6 +129,17 @@ def test_changed_pin_installs_again(project: Project) -> None:
     assert len(project.calls()) == 4
 
 
+def test_changed_kernel_is_compiled_again(project: Project) -> None:
+    source = project.folder / 'sn_openmmlab/kernels/cpp/csrc/loops.h'
+    source.parent.mkdir(parents=True)
+    source.write_text('first')
+    project.run()
+    source.write_text('second')
+    project.calls()
+    project.run()
+    assert len(project.calls()) == 4
+
+
 def test_moved_checkout_installs_again(project: Project, tmp_path_factory: object) -> None:
     project.run()
     project.folder = project.folder.rename(tmp_path_factory.mktemp('elsewhere') / 'project')

@@ -1,8 +1,7 @@
 """The arithmetic between the passes, on (N, C) tables.
 
-See `Tables` in `kernels/contract.py` for arguments, results and the moments μ_k and σ_k² of the
-scopes. The gradients of the mixed mean and variance, d_centre and d_var, pass to the moments of the
-instances as
+See `kernels/contract.py` for the tables and the moments μ_k and σ_k² of the scopes. The gradients
+of the mixed mean and variance, d_centre and d_var, pass to the moments of the instances as
 
     dμ = Σ P_k (w_k d_centre) + 2 Σ (μ - μ_k) P_k (w′_k d_var)        dσ² = Σ P_k (w′_k d_var)
 
@@ -17,59 +16,54 @@ large common offset.
 import torch
 from torch import Tensor
 
-from sn_openmmlab.kernels.contract import Mixture, Moments
+from sn_openmmlab.kernels.contract import Forward, Mixture, Moments
 from sn_openmmlab.scopes import SCOPES
 
 
-def batch_moments(mean: Tensor, var: Tensor) -> Moments:
-    """Return mean and variance of `'bn'` from those of the instances."""
-    pooled, variance, _ = _pool(mean, var, 'bn', 1)
-    return pooled.squeeze(0), variance.squeeze(0)
+def batch_moments(instances: Tensor) -> Tensor:
+    """Return `batch` from `instances`."""
+    mean, var, _ = _pool(instances[0], instances[1], 'bn', 1)
+    return torch.cat((mean, var))
 
 
-def mix(
-    mean: Tensor, var: Tensor, batch: Moments | None, controls: Moments, mixture: Mixture
-) -> tuple[Tensor, Tensor]:
-    """Return the mixed mean and `1 / sqrt(mixed variance + ε)`."""
+def mix(instances: Tensor, batch: Tensor | None, controls: Moments, mixture: Mixture) -> Tensor:
+    """Return `mixed`."""
+    mean, var = instances
     mean_ratios, var_ratios = _ratios(controls, mean.dtype, mean.shape[1])
-    centre, mixed = mean, None
+    centre, mixed = mean, torch.full_like(var, mixture.eps)
     for k, scope in enumerate(mixture.scopes):
         _, scope_var, gap = _moments(mean, var, batch, scope, mixture.num_groups)
         if gap is not None:
             centre = torch.addcmul(centre, gap, mean_ratios[..., k], value=-1)
-        share = scope_var * var_ratios[..., k]
-        mixed = share if mixed is None else mixed + share
-    rstd = mixed.add(mixture.eps).rsqrt_()
-    return centre.clone() if centre is mean else centre, rstd.expand(mean.shape).contiguous()
+        mixed.addcmul_(scope_var, var_ratios[..., k])
+    return torch.stack((centre, mixed.rsqrt_()))
 
 
-def channel_gradients(
-    total: Tensor, dot: Tensor, rstd: Tensor, weight: Tensor | None
-) -> tuple[Tensor, Tensor, Moments]:
-    """Return the gradients of γ and β, and those of both mixes summed over N."""
-    d_centre, d_var = _mix_gradients(total, dot, rstd, weight)
-    return (dot * rstd).sum(0), total.sum(0), (d_centre.sum(0), d_var.sum(0))
+def channel_gradients(sums: Tensor, mixed: Tensor, weight: Tensor | None) -> Tensor:
+    """Return the gradients of γ and β, and those of both mixes summed over N, (4, C)."""
+    gradients = _mix_gradients(sums, mixed[1], weight)
+    own = (sums[1] * mixed[1], sums[0])
+    return torch.stack([table.sum(0) for table in (*own, *gradients)])
 
 
 def position_gradients(
-    sums: Moments,
-    instances: Moments,
-    mixed: Moments,
-    batch: Moments | None,
-    batch_gradients: Moments | None,
-    weight: Tensor | None,
-    controls: Moments,
+    sums: Tensor,
+    forward: Forward,
+    batch_gradients: Tensor | None,
     mixture: Mixture,
     positions: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return what the statistics add to the gradient of `x`, and the gradients of λ and λ′."""
-    mean, var = instances
-    gradients = _mix_gradients(*sums, mixed[1], weight)
-    ratios = _ratios(controls, mean.dtype, mean.shape[1])
-    d_ratios = [mean.new_zeros(control.shape) for control in controls]
+    """Return what the statistics add to the gradient of `x`, and the gradients of λ and λ′.
+
+    The first two are slope and shift of `x * slope + shift`, (N, C) each.
+    """
+    mean, var = forward.instances
+    gradients = _mix_gradients(sums, forward.mixed[1], forward.weight)
+    ratios = _ratios(forward.controls, mean.dtype, mean.shape[1])
+    d_ratios = [mean.new_zeros(control.shape) for control in forward.controls]
     d_mean, d_var = torch.zeros_like(mean), torch.zeros_like(var)
     for k, scope in enumerate(mixture.scopes):
-        _, scope_var, gap = _moments(mean, var, batch, scope, mixture.num_groups)
+        _, scope_var, gap = _moments(mean, var, forward.batch, scope, mixture.num_groups)
         _dot(gradients[1], scope_var, out=d_ratios[1][..., k])
         if gap is not None:
             _dot(gradients[0], gap, out=d_ratios[0][..., k])
@@ -83,10 +77,9 @@ def position_gradients(
         if gap is not None:
             d_mean.addcmul_(gap, shares[1], value=2)
     d_ratios[0].neg_()
-    d_controls = [_d_control(*pair) for pair in zip(controls, d_ratios, strict=True)]
+    d_controls = [_d_control(*pair) for pair in zip(forward.controls, d_ratios, strict=True)]
     slope = d_var.mul_(2 / max(positions - mixture.correction, 1))
-    offset = d_mean.div_(positions).addcmul_(mixed[0] - mean, slope)
-    return slope, offset, *d_controls
+    return slope, d_mean.div_(positions).addcmul_(mean, slope, value=-1), *d_controls
 
 
 def _ratios(controls: Moments, dtype: torch.dtype, channels: int) -> list[Tensor]:
@@ -120,14 +113,15 @@ def _dot(table: Tensor, factor: Tensor, out: Tensor) -> None:
         out.copy_(torch.dot(table.reshape(-1), factor.reshape(-1)))
 
 
-def _mix_gradients(total: Tensor, dot: Tensor, rstd: Tensor, weight: Tensor | None) -> Moments:
+def _mix_gradients(sums: Tensor, rstd: Tensor, weight: Tensor | None) -> Moments:
+    total, dot = sums
     scale = rstd if weight is None else rstd * weight.to(rstd.dtype)
     return (total * scale).neg_(), (dot * scale).mul_(rstd).mul_(rstd).mul_(-0.5)
 
 
 def _shares(
     gradients: Moments,
-    batch_gradients: Moments | None,
+    batch_gradients: Tensor | None,
     ratios: Moments,
     scope: str,
     num_groups: int,
@@ -136,7 +130,7 @@ def _shares(
 
     Args:
         gradients: of the mixes, d_centre and d_var, (N, C) each.
-        batch_gradients: the same averaged over the batch, (C,) each, or None.
+        batch_gradients: the same averaged over the batch, (2, C), or None.
         ratios: w_k and w′_k, scalars or (C,) each.
         scope: the name of scope k.
         num_groups: the number of groups of `'gn'`.
@@ -155,7 +149,7 @@ def _shares(
 
 
 def _moments(
-    mean: Tensor, var: Tensor, batch: Moments | None, scope: str, num_groups: int
+    mean: Tensor, var: Tensor, batch: Tensor | None, scope: str, num_groups: int
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Return a scope's moments, broadcastable to (N, C), and `mean - scope mean` unless it is 0."""
     if scope == 'bn':

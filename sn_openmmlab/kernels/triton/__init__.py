@@ -1,6 +1,7 @@
 """The fused op made of Triton kernels, for CUDA.
 
-- `passes.py` and `tables.py` provide the contract; they start the kernels by `launch.py`.
+- `stages.py` provides the contract, by `passes.py` and `tables.py`, which start the kernels by
+  `launch.py`.
 - `pass_kernels.py`, `mix_kernel.py` and `gradient_kernels.py` are the kernels, `merge.py` merges
   what several programs found.
 - `tiles.py` cuts a big tensor into tiles; `addressing.py`, `ratios.py` and `pooling.py` are what

@@ -8,9 +8,7 @@ from sn_openmmlab.kernels.triton import tuning
 from sn_openmmlab.kernels.triton.launch import block, blocks, launch
 
 
-def merge_moments(
-    means: Tensor, variances: Tensor, size: int, total: int, factor: float
-) -> tuple[Tensor, Tensor]:
+def merge_moments(means: Tensor, variances: Tensor, size: int, total: int, factor: float) -> Tensor:
     """Return mean and variance of sets of numbers from those of their parts (Chan et al.).
 
     Args:
@@ -21,14 +19,14 @@ def merge_moments(
         factor: multiplies the variance in the end.
 
     Returns:
-        Mean and variance, (outer, columns) each; 0 where there are no parts.
+        Mean and variance, (2, outer, columns); 0 where there are no parts.
     """
     outer, parts, columns = means.shape
-    mean, var = means.new_empty((2, outer, columns))
+    merged = means.new_empty((2, outer, columns))
     programs, tile = _tiles(means)
-    arguments = (means, variances, mean, var, parts, columns, size, max(total, 1), factor)
+    arguments = (means, variances, *merged, parts, columns, size, max(total, 1), factor)
     launch(_merge_kernel, programs, *arguments, **tile)
-    return mean, var
+    return merged
 
 
 def merge_sums(parts: Tensor) -> Tensor:

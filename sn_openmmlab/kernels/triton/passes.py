@@ -1,7 +1,7 @@
 """The four passes over the big tensors, one Triton kernel each; they compute in float32.
 
-See `Passes` in `kernels/contract.py` for arguments and results. A pass that reduces splits long
-rows over several programs and merges what they found, always in the same order.
+Tables are (N, C), and β is (C,). A pass that reduces splits long rows over several programs and
+merges what they found, always in the same order.
 """
 
 import torch
@@ -18,8 +18,8 @@ from sn_openmmlab.kernels.triton.pass_kernels import (
 from sn_openmmlab.kernels.triton.tiles import per_row, settle, visit
 
 
-def instance_moments(x: Tensor, correction: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Return mean and variance of each channel of each sample: the first line of Eq. 4."""
+def instance_moments(x: Tensor, correction: int, dtype: torch.dtype) -> Tensor:
+    """Return mean and variance of each channel of each sample, (2, N, C): line one of Eq. 4."""
     tiles, (values,) = visit(x)
     count, splits = tiles.positions, tiles.splits
     factor = count / max(count - correction, 1)
@@ -30,7 +30,7 @@ def instance_moments(x: Tensor, correction: int, dtype: torch.dtype) -> tuple[Te
     )
     if splits != 1:
         parts = merge_moments(*parts, tiles.tile_positions, count, factor)
-    return tuple(table.view(x.shape[:2]) for table in parts)
+    return parts.view(2, *x.shape[:2])
 
 
 def normalize(x: Tensor, centre: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
@@ -44,8 +44,8 @@ def normalize(x: Tensor, centre: Tensor, scale: Tensor, bias: Tensor | None) -> 
     return settle(y, out, x)
 
 
-def gradient_sums(dy: Tensor, x: Tensor, centre: Tensor) -> tuple[Tensor, Tensor]:
-    """Return `Σ dy` and `Σ dy·(x - centre)` over the positions."""
+def gradient_sums(dy: Tensor, x: Tensor, centre: Tensor) -> Tensor:
+    """Return `Σ dy` and `Σ dy·(x - centre)` over the positions, (2, N, C)."""
     tiles, (values, d_out) = visit(x, dy)
     parts = centre.new_empty((2, tiles.outer, tiles.splits, tiles.rows))
     sizes = (*values.shape[1:], *d_out.stride(), *values.stride())
@@ -53,7 +53,7 @@ def gradient_sums(dy: Tensor, x: Tensor, centre: Tensor) -> tuple[Tensor, Tensor
     launch(sums_kernel, tiles.programs, *arguments, **tiles.shape)
     if tiles.splits != 1:
         parts = merge_sums(parts.flatten(0, 1))
-    return tuple(parts.view(2, *x.shape[:2]))
+    return parts.view(2, *x.shape[:2])
 
 
 def input_gradient(

@@ -1,9 +1,9 @@
 """The arithmetic between the passes, on (N, C) tables, in float32.
 
-See `Tables` in `kernels/contract.py` for arguments and results, and `aten/tables.py` for the
-equations of the gradients. A program of `mix` and `position_gradients` takes channels of a sample
-that are in the same groups, or all channels, and pools by itself what its scopes need. Means are
-mixed as distances from the instance mean: then ratios that do not add up to exactly 1 lose no
+Pairs of tables are tuples or stacked; see `kernels/contract.py` for them, and `aten/tables.py` for
+the equations of the gradients. A program of `mix` and `position_gradients` takes channels of a
+sample that are in the same groups, or all channels, and pools by itself what its scopes need. Means
+are mixed as distances from the instance mean: then ratios that do not add up to exactly 1 lose no
 digits of a large common offset.
 """
 
@@ -24,36 +24,32 @@ from sn_openmmlab.kernels.triton.mix_kernel import mix_kernel
 from sn_openmmlab.kernels.triton.ratios import MOST_SCOPES
 
 
-def batch_moments(mean: Tensor, var: Tensor) -> Moments:
-    """Return mean and variance of `'bn'` from those of the instances."""
+def batch_moments(mean: Tensor, var: Tensor) -> Tensor:
+    """Return mean and variance of `'bn'`, (2, C), from those of the instances."""
     samples = mean.shape[0]
-    pooled = merge_moments(mean.unsqueeze(0), var.unsqueeze(0), 1, samples, 1.0)
-    return pooled[0].squeeze(0), pooled[1].squeeze(0)
+    return merge_moments(mean.unsqueeze(0), var.unsqueeze(0), 1, samples, 1.0).squeeze(1)
 
 
 def mix(
     mean: Tensor, var: Tensor, batch: Moments | None, controls: Moments, mixture: Mixture
-) -> tuple[Tensor, Tensor]:
-    """Return the mixed mean and `1 / sqrt(mixed variance + ε)`."""
-    centre, rstd = mean.new_empty((2, *mean.shape))
+) -> Tensor:
+    """Return the mixed mean and `1 / sqrt(mixed variance + ε)`, (2, N, C)."""
+    mixed = mean.new_empty((2, *mean.shape))
     programs, sizes, constants = _plan(mean, controls, mixture)
-    tables = (mean, var, *_vectors(*(batch or (None, None)), *controls), centre, rstd)
+    tables = (mean, var, *_vectors(*_pair(batch), *controls), *mixed)
     launch(mix_kernel, programs, *tables, *sizes, mixture.eps, **constants)
-    return centre, rstd
+    return mixed
 
 
-def channel_gradients(
-    total: Tensor, dot: Tensor, rstd: Tensor, weight: Tensor | None
-) -> tuple[Tensor, Tensor, Moments]:
-    """Return the gradients of γ and β, and those of both mixes summed over N."""
+def channel_gradients(total: Tensor, dot: Tensor, rstd: Tensor, weight: Tensor | None) -> Tensor:
+    """Return the gradients of γ and β, and those of both mixes summed over N, (4, C)."""
     samples, channels = total.shape
     sums = total.new_empty((4, channels))
     tile = tile_of(samples)
     programs = blocks(channels, tile['COLUMNS'])
     tables = (total, dot, rstd, *_vectors(weight), *sums)
     launch(channels_kernel, programs, *tables, samples, channels, **tile)
-    d_weight, d_bias, *d_batch = sums
-    return d_weight, d_bias, tuple(d_batch)
+    return sums
 
 
 def position_gradients(
@@ -72,8 +68,7 @@ def position_gradients(
     slope, offset = mean.new_empty((2, *mean.shape))
     programs, sizes, constants = _plan(mean, controls, mixture)
     partials = mean.new_empty((2, programs, MOST_SCOPES.value))
-    batch, batch_gradients = (pair or (None, None) for pair in (batch, batch_gradients))
-    vectors = _vectors(*batch, *batch_gradients, weight, *controls)
+    vectors = _vectors(*_pair(batch), *_pair(batch_gradients), weight, *controls)
     tables = (*sums, *instances, *mixed, *vectors, slope, offset, *partials)
     divisors = (float(positions), max(positions - mixture.correction, 1) / 2)
     launch(positions_kernel, programs, *tables, *sizes, *divisors, **constants)
@@ -108,6 +103,10 @@ def _plan(
 
 def _ratio_groups(controls: Moments) -> int:
     return len(controls[0]) if controls[0].dim() == 2 else 1
+
+
+def _pair(pair: Moments | Tensor | None) -> Moments | Tensor:
+    return (None, None) if pair is None else pair
 
 
 def _vectors(*vectors: Tensor | None) -> list[Tensor | None]:

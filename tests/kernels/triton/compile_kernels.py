@@ -15,8 +15,8 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
-from sn_openmmlab.kernels.contract import Kernels, Mixture
-from sn_openmmlab.kernels.triton import passes, tables
+from sn_openmmlab.kernels.contract import Mixture
+from sn_openmmlab.kernels.triton import stages
 from sn_openmmlab.ops.fused import FusedSwitchNorm, Settings
 
 DTYPES = {'float32': torch.float32, 'float16': torch.float16, 'bfloat16': torch.bfloat16}
@@ -45,7 +45,7 @@ def call(x, scopes, affine, given, correction=0, parameters=torch.float32, ratio
     weights = [vector(channels) if affine else None for _ in range(2)]
     controls = [vector(*ratio_groups, len(scopes)) for _ in range(2)]
     moments = [torch.ones(channels) if given else None for _ in range(2)]
-    settings = Settings(Kernels(passes, tables), Mixture(scopes, 4, correction, 1e-5), None)
+    settings = Settings(stages, Mixture(scopes, 4, correction, 1e-5), None)
     y, *_ = FusedSwitchNorm.apply(x.requires_grad_(), *weights, *controls, *moments, settings)
     y.backward(torch.empty_like(y))
 

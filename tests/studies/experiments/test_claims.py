@@ -23,6 +23,7 @@ from studies.experiments.claims_runs import (
     SINGLE,
     TOTAL,
     planned_runs,
+    prepare,
     training_config,
 )
 from studies.experiments.records import Record
@@ -105,7 +106,7 @@ def test_figures_are_drawn(tmp_path: Path) -> None:
 
 
 def test_configs_are_written_for_every_run(at_root: None, tmp_path: Path) -> None:
-    runs = claims.prepare(tmp_path / 'work')
+    runs = prepare(tmp_path / 'work')
     for run in runs[:3]:
         assert Config.fromfile(run.config).train_dataloader.dataset.type == 'CifarImages'
     assert json.dumps(runs[0].options) == '{"randomness.seed": 0}'

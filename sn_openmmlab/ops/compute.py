@@ -1,0 +1,74 @@
+"""The op for arguments that were checked: on the chosen backend, with running statistics."""
+
+from torch import Tensor
+from torch.distributed import ProcessGroup
+
+from sn_openmmlab.kernels.contract import Mixture, Moments
+from sn_openmmlab.ops.backends import choose_backend, fused_stages
+from sn_openmmlab.ops.batch import BatchMoments
+from sn_openmmlab.ops.batch_alone import batch_alone, is_batch_alone
+from sn_openmmlab.ops.expression import plain_switch_norm
+from sn_openmmlab.ops.fused import FusedSwitchNorm, Settings
+from sn_openmmlab.ops.running import Running, track
+from sn_openmmlab.ops.whole import whole_switch_norm
+
+Affine = tuple[Tensor | None, Tensor | None]
+
+
+def compute_switch_norm(
+    x: Tensor,
+    affine: Affine,
+    controls: Moments,
+    mixture: Mixture,
+    running: Running | None,
+    training: bool,
+    group: ProcessGroup | None,
+) -> tuple[Tensor, BatchMoments | None]:
+    """Normalize `x`, and move the running statistics in training.
+
+    Args:
+        x: the input; see `switch_norm`.
+        affine: γ and β.
+        controls: λ and λ′.
+        mixture: what to mix.
+        running: the running statistics of `'bn'`, or None.
+        training: whether the moments of `'bn'` are those of this batch, towards which the running
+            statistics move. If not, they are the running statistics, or without any those of the
+            batch.
+        group: the processes whose batches `'bn'` pools, or None.
+
+    Returns:
+        The output, and the moments of the batch; None where they are given or not mixed.
+    """
+    backend = choose_backend(x, mixture.scopes)
+    if backend == 'cpp' and group is None and x.numel() > 0:
+        return whole_switch_norm(x, affine, controls, mixture, running, training)
+    given = None if training or running is None else running.moments
+    y, observed = _compute(backend, x, affine, controls, mixture, given, group)
+    if training and running is not None and observed is not None:
+        track(running, observed)
+    return y, observed
+
+
+def _compute(
+    backend: str,
+    x: Tensor,
+    affine: Affine,
+    controls: Moments,
+    mixture: Mixture,
+    given: Moments | None,
+    group: ProcessGroup | None,
+) -> tuple[Tensor, BatchMoments | None]:
+    if given is not None:
+        # Copies: they may be running statistics that change before the backward pass.
+        given = tuple(table.detach().clone() for table in given)
+    if backend == 'plain' or (x.numel() == 0 and group is None):
+        return plain_switch_norm(x, *affine, *controls, mixture=mixture, given=given, group=group)
+    if is_batch_alone(mixture, given, controls):
+        y = batch_alone(x, *affine, given, mixture.eps)
+        if y is not None:
+            return y, None
+    settings = Settings(fused_stages(backend), mixture, group)
+    moments = (None, None) if given is None else given
+    y, batch, samples = FusedSwitchNorm.apply(x, *affine, *controls, *moments, settings)
+    return y, None if samples is None else BatchMoments(batch[0], batch[1], samples)
