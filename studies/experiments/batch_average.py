@@ -1,6 +1,6 @@
 """The experiment on batch average: both kinds of statistics over the course of trainings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,20 @@ from studies.presentation.course import Course, course_table, difference_table, 
 from studies.presentation.experiment_tables import ACCURACY, page
 from studies.presentation.markdown import group_by
 
-PER_GPU = (2, 32)
+PER_GPU = (1, 2, 32)
 NORMS = ('sn', 'bn')
 _POINTS = tuple((i + 1) / claims_runs.EPOCHS for i in range(claims_runs.EPOCHS))
 
 
 def prepare(work_dir: Path) -> list[Run]:
     """Write the configs that the runs read, and return those of the claims that are compared."""
-    runs = claims_runs.prepare(work_dir)
-    return [run for run in runs if run.variant in NORMS and run.batch in PER_GPU]
+    return compared(claims_runs.prepare(work_dir))
+
+
+def compared(runs: Iterable[Run]) -> list[Run]:
+    """Return those of the claims' runs that are compared, by images per GPU."""
+    found = [run for run in runs if run.variant in NORMS and run.batch in PER_GPU]
+    return sorted(found, key=lambda run: run.batch)
 
 
 def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:

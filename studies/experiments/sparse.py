@@ -55,7 +55,13 @@ def fine_tuning_config(per_gpu: int) -> Config:
     return config
 
 
-def fine_tunings(starts: Iterable[tuple[Run, Path]], work_dir: Path) -> list[Run]:
+def starts(runs: Iterable[Run]) -> list[Run]:
+    """Return those of the claims' runs that are fine-tuned, by images per GPU."""
+    found = [run for run in runs if run.variant == 'sn' and run.batch in PER_GPU]
+    return sorted(found, key=lambda run: run.batch)
+
+
+def fine_tunings(trained: Iterable[tuple[Run, Path]], work_dir: Path) -> list[Run]:
     """Return a sparse and a dense run from the checkpoint of each training; see `prepare`."""
     return [
         Run(
@@ -65,7 +71,7 @@ def fine_tunings(starts: Iterable[tuple[Run, Path]], work_dir: Path) -> list[Run
             str(_file(variant, start.batch, work_dir)),
             {'randomness.seed': start.seed, 'load_from': str(checkpoint)},
         )
-        for start, checkpoint in starts
+        for start, checkpoint in trained
         for variant in TITLES
     ]
 
@@ -77,7 +83,7 @@ def prepare(work_dir: Path) -> list[Run]:
         UsageError: the folder cannot be written or is in use, CIFAR-10 is missing, or a training
             failed.
     """
-    trained = [run for run in claims_runs.prepare(work_dir) if _is_start(run)]
+    trained = starts(claims_runs.prepare(work_dir))
     train_missing(trained, TRAIN, work_dir, jobs=2)
     for per_gpu in PER_GPU:
         config = fine_tuning_config(per_gpu)
@@ -85,8 +91,9 @@ def prepare(work_dir: Path) -> list[Run]:
         # Before the hook that evaluates.
         config.custom_hooks.insert(0, dict(type='SparsifyHook', begin=0))
         config.dump(_file('sparse', per_gpu, work_dir))
-    starts = [(run, newest_checkpoint(work_dir / run.name)) for run in trained]
-    return fine_tunings(starts, work_dir)
+    return fine_tunings(
+        ((run, newest_checkpoint(work_dir / run.name)) for run in trained), work_dir
+    )
 
 
 def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:
@@ -110,10 +117,6 @@ def draw_figures(records: Sequence[Record], folder: Path) -> None:
         for point, stage in enumerate(STAGES)
     }
     draw_points(values, 'top-1 accuracy (%)', folder / 'accuracy.png')
-
-
-def _is_start(run: Run) -> bool:
-    return run.variant == 'sn' and run.batch in PER_GPU
 
 
 def _file(variant: str, per_gpu: int, work_dir: Path) -> Path:

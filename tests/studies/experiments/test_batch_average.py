@@ -19,7 +19,7 @@ def test_runs_are_some_of_the_claims(
     runs = batch_average.prepare(tmp_path)
     assert all(run in claims_runs.planned_runs(tmp_path) for run in runs)
     found = Counter((run.variant, run.batch) for run in runs)
-    assert found == {(norm, n): 3 for norm in ('sn', 'bn') for n in (2, 32)}
+    assert found == {(norm, n): 3 for norm in ('sn', 'bn') for n in (1, 2, 32)}
 
 
 def make(norm: str, per_gpu: int, seed: int) -> Record:
