@@ -363,16 +363,18 @@ def outlined_file(
 @pytest.fixture(scope='session')
 def run_ranks(
     repo: Path, run_together: Callable, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str, int], list]:
-    """Return a function (file, world) that runs ``on_rank(rank, world)`` of a file in each rank.
+) -> Callable[..., list]:
+    """Return a function that runs ``on_rank(rank, world)`` of a file in each rank.
 
-    It returns what the ranks returned, in their order: tensors or containers of them.
+    Its arguments are the file, the number of ranks and a change of their environment. It returns
+    what the ranks returned, in their order: tensors or containers of them.
     """
 
-    def run(file: str, world: int) -> list:
+    def run(file: str, world: int, env: Mapping[str, str] | None = None) -> list:
         folder = tmp_path_factory.mktemp('ranks')
         script = repo / 'tests/rank.py'
-        done = run_together([(script, file, folder, rank, world) for rank in range(world)])
+        commands = [(script, file, folder, rank, world) for rank in range(world)]
+        done = run_together(commands, env)
         logs = '\n'.join(rank.stdout[-4000:] + rank.stderr[-4000:] for rank in done)
         assert [rank.returncode for rank in done] == [0] * world, logs
         return [torch.load(folder / f'{rank}.pt', weights_only=True) for rank in range(world)]
@@ -482,6 +484,42 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     with caplog.at_level(logging.INFO, logger.name):
         yield caplog
     logger.removeHandler(caplog.handler)
+
+
+@pytest.fixture
+def set_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Yield a function (backend, gpu_check) that sets what the package reads, and reads it anew.
+
+    Before it is called, and for what is None, the variables are not set.
+    """
+    from sn_openmmlab.ops import environment
+
+    def change(backend: str | None = None, gpu_check: str | None = None) -> None:
+        for name, value in {environment.BACKEND: backend, environment.GPU_CHECK: gpu_check}.items():
+            monkeypatch.delenv(name, raising=False)
+            if value is not None:
+                monkeypatch.setenv(name, value)
+        forget()
+
+    def forget() -> None:
+        environment.backend_choice.cache_clear()
+        environment.checks_gpu.cache_clear()
+
+    change()
+    yield change
+    forget()
+
+
+@pytest.fixture
+def on_fake_gpu(set_environment: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the CPU pass for a GPU with Triton, of which nothing is known yet."""
+    from sn_openmmlab.ops import backends, self_check
+
+    monkeypatch.setattr(backends, '_is_for_triton', lambda x: True)
+    monkeypatch.setattr(backends, '_triton_version', lambda: (3, 6))
+    monkeypatch.setattr(self_check, '_found', {})
+    monkeypatch.setattr(self_check, '_failed', {})
+    monkeypatch.setattr(self_check, '_captured', set())
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from sn_openmmlab.layers.choice import (
 )
 from sn_openmmlab.layers.leaf import is_counted, record_leaf
 from sn_openmmlab.layers.loading import check_weights
+from sn_openmmlab.layers.own_tensors import own_tensors
 from sn_openmmlab.layers.scripted import scripted_forward
 from sn_openmmlab.layers.settings import layer_name, record_settings, settings_of
 from sn_openmmlab.ops.arguments import check_groups, check_ratio_groups, check_scopes
@@ -216,25 +217,18 @@ class SwitchNorm(_InstanceNorm):
         if isinstance(x, Proxy):
             return record_leaf(self, x)
         check_channels(x, self.num_features)
-        running, training, group = self._running(), self.training, self._group()
-        mixture = Mixture(
-            self.used_scopes,
-            self.num_groups,
-            self.correction,
-            self.eps,
-            instance_variance=training or running is None or not self._takes_variance_of_batch(),
-        )
-        arguments = (x, (self.weight, self.bias), self._controls(), mixture, running, training)
+        weight, bias, *controls, mean, var, num_batches = own_tensors(self)
+        scopes, training, group, instance_variance = self.scopes, self.training, self._group(), True
+        if self._chosen is not None:
+            scopes, controls = self.used_scopes, self._used_controls(controls)
+            instance_variance = training or mean is None or not self._takes_variance_of_batch()
+        tracks = mean is not None and 'bn' in scopes
+        running = Running(mean, var, num_batches, self.momentum) if tracks else None
+        mixture = Mixture(scopes, self.num_groups, self.correction, self.eps, instance_variance)
+        arguments = (x, (weight, bias), controls, mixture, running, training)
         if group is None and is_counted(self):
             return counted_switch_norm(*arguments)
-        return compute_switch_norm(*arguments, group)[0]
-
-    def _running(self) -> Running | None:
-        """Return the running statistics of `'bn'`, if there are any and the layer uses `'bn'`."""
-        mean = self.running_mean
-        if mean is None or 'bn' not in self.used_scopes:
-            return None
-        return Running(mean, self.running_var, self.num_batches_tracked, self.momentum)
+        return compute_switch_norm(*arguments, group)
 
     @property
     def is_sparse(self) -> bool:
@@ -267,11 +261,8 @@ class SwitchNorm(_InstanceNorm):
             setattr(self, name, choice.to(self.mean_weight.device, copy=True))
         self._chosen = tuple(tuple(choice.tolist()) for choice in given.values())
 
-    def _controls(self) -> Sequence[Tensor]:
-        """Return λ and λ′ of the used scopes, with the ratios of the choice if there is one."""
-        controls = (self.mean_weight, self.var_weight)
-        if self._chosen is None:
-            return controls
+    def _used_controls(self, controls: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Return λ and λ′ of the scopes that a sparse layer uses, with the ratios of its choice."""
         choices = (self.mean_choice, self.var_choice)
         return used_controls(controls, choices, _places(self._chosen))
 

@@ -23,8 +23,8 @@ def compute_switch_norm(
     running: Running | None,
     training: bool,
     group: ProcessGroup | None,
-) -> tuple[Tensor, BatchMoments | None]:
-    """Normalize `x`, and move the running statistics in training.
+) -> Tensor:
+    """Return `x` normalized, and move the running statistics in training.
 
     Args:
         x: the input; see `switch_norm`.
@@ -36,13 +36,58 @@ def compute_switch_norm(
             statistics move. If not, they are the running statistics, or without any those of the
             batch.
         group: the processes whose batches `'bn'` pools, or None.
-
-    Returns:
-        The output, and the moments of the batch; None where they are given or not mixed.
     """
     backend = choose_backend(x, mixture.scopes)
-    if backend == 'cpp' and group is None and x.numel() > 0:
-        return whole_switch_norm(x, affine, controls, mixture, running, training)
+    if _is_whole(backend, x, group):
+        # Its moments stay one table: two views of them would cost a fifth of a small call.
+        return whole_switch_norm(x, affine, controls, mixture, running, training)[0]
+    return _in_stages(backend, x, affine, controls, mixture, running, training, group)[0]
+
+
+def compute_with_moments(
+    x: Tensor,
+    affine: Affine,
+    controls: Moments,
+    mixture: Mixture,
+    given: Moments | None,
+    group: ProcessGroup | None,
+) -> tuple[Tensor, BatchMoments | None]:
+    """Return `x` normalized, and the moments of the batch; None where they are given or not mixed.
+
+    Args:
+        x: the input; see `switch_norm`.
+        affine: γ and β.
+        controls: λ and λ′.
+        mixture: what to mix.
+        given: the moments of `'bn'` to use, or None.
+        group: the processes whose batches `'bn'` pools, or None.
+    """
+    backend = choose_backend(x, mixture.scopes)
+    running = None if given is None else Running(*given)
+    if not _is_whole(backend, x, group):
+        training = running is None
+        return _in_stages(backend, x, affine, controls, mixture, running, training, group)
+    y, batch = whole_switch_norm(x, affine, controls, mixture, running, training=False)
+    if given is not None or 'bn' not in mixture.scopes:
+        return y, None
+    return y, BatchMoments(batch[0], batch[1], x.shape[0])
+
+
+def _is_whole(backend: str, x: Tensor, group: ProcessGroup | None) -> bool:
+    """Return whether one call of the compiled operator does all."""
+    return backend == 'cpp' and group is None and x.numel() > 0
+
+
+def _in_stages(
+    backend: str,
+    x: Tensor,
+    affine: Affine,
+    controls: Moments,
+    mixture: Mixture,
+    running: Running | None,
+    training: bool,
+    group: ProcessGroup | None,
+) -> tuple[Tensor, BatchMoments | None]:
     given = None if training or running is None else running.moments
     y, observed = _compute(backend, x, affine, controls, mixture, given, group)
     if training and running is not None and observed is not None:

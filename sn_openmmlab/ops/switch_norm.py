@@ -8,8 +8,7 @@ from torch.distributed import ProcessGroup
 from sn_openmmlab.kernels.contract import Mixture
 from sn_openmmlab.ops.arguments import check_arguments
 from sn_openmmlab.ops.batch import BatchMoments
-from sn_openmmlab.ops.compute import compute_switch_norm
-from sn_openmmlab.ops.running import Running
+from sn_openmmlab.ops.compute import compute_with_moments
 
 
 def switch_norm(
@@ -77,6 +76,4 @@ def switch_norm(
     mixture = Mixture(tuple(scopes), num_groups, correction, eps, instance_variance)
     group = group if 'bn' in mixture.scopes and batch_moments is None else None
     controls = (mean_weight, var_weight)
-    given = None if batch_moments is None else Running(*batch_moments)
-    affine = (weight, bias)
-    return compute_switch_norm(x, affine, controls, mixture, given, given is None, group)
+    return compute_with_moments(x, (weight, bias), controls, mixture, batch_moments, group)

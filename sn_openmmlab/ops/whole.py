@@ -5,13 +5,14 @@ plain expression.
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 
 from sn_openmmlab.kernels.contract import Mixture, Moments
 from sn_openmmlab.kernels.cpp.scopes import CODES, codes
-from sn_openmmlab.ops.batch import BatchMoments
 from sn_openmmlab.ops.gradients import plain_gradients
 from sn_openmmlab.ops.running import Running
 
@@ -34,19 +35,22 @@ def whole_switch_norm(
     mixture: Mixture,
     running: Running | None,
     training: bool,
-) -> tuple[Tensor, BatchMoments | None]:
+) -> tuple[Tensor, Tensor]:
     """Normalize `x`, which is not empty; see `compute_switch_norm` for the arguments.
 
     Returns:
-        The output, and the moments of the batch; None where they are given or not mixed.
+        The output, and mean and variance of `'bn'`, (2, C), where it is mixed.
     """
     scopes, *numbers = mixture
-    y, batch = torch.ops.sn_openmmlab.fused_switch_norm(
+    return _operator()(
         x, *affine, *controls, *(running or _NOTHING), training, codes(scopes), *numbers
     )
-    if 'bn' not in scopes or (running is not None and not training):
-        return y, None
-    return y, BatchMoments(batch[0], batch[1], x.shape[0])
+
+
+@cache
+def _operator() -> OpOverload:
+    """Return the operator, which exists once the library is loaded."""
+    return torch.ops.sn_openmmlab.fused_switch_norm.default
 
 
 def _expressions(

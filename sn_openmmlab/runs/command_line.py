@@ -7,6 +7,7 @@ from typing import Any
 from mmengine.config import Config, DictAction
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.ops.environment import check_environment
 from sn_openmmlab.runs.config import read_config
 from sn_openmmlab.runs.norm_swap import read_norm
 
@@ -81,8 +82,10 @@ def config_of(args: argparse.Namespace) -> Config:
     """Read the config that the arguments of `run_parser` name, with their changes.
 
     Raises:
-        UsageError: ``--norm`` is no norm, ``--norm-in`` is without it, or see `read_config`.
+        UsageError: ``--norm`` is no norm, ``--norm-in`` is without it, an environment variable of
+            this package means nothing, or see `read_config`.
     """
+    check_environment()
     if args.norm_in and args.norm is None:
         raise UsageError('--norm-in needs the norm: add --norm SN.')
     norm = None if args.norm is None else read_norm(args.norm)

@@ -15,7 +15,7 @@ from sn_openmmlab.errors import UsageError
 from sn_openmmlab.layers.batch_renorm import BatchRenorm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.ops.batch import BatchMoments
-from sn_openmmlab.ops.running import track
+from sn_openmmlab.ops.running import Running, track
 from sn_openmmlab.ops.switch_norm import switch_norm
 
 
@@ -39,19 +39,22 @@ class SimulatedSN(SwitchNorm):
         if not self.training:
             return super().forward(x)
         # All channels of one GPU's image are a group of channels of the view.
-        groups = self.num_groups if 'gn' in self.used_scopes else 1
+        groups = self.num_groups if 'gn' in self.scopes else 1
         y, observed = switch_norm(
             _view(x, self.gpus),
             self.weight.repeat(self.gpus),
             self.bias.repeat(self.gpus),
-            *self._controls(),
-            scopes=['gn' if scope == 'ln' else scope for scope in self.used_scopes],
+            self.mean_weight,
+            self.var_weight,
+            scopes=['gn' if scope == 'ln' else scope for scope in self.scopes],
             num_groups=groups * self.gpus,
             correction=self.correction,
             eps=self.eps,
         )
-        running = self._running()
-        if observed is not None and running is not None:
+        if observed is not None and self.track_running_stats:
+            running = Running(
+                self.running_mean, self.running_var, self.num_batches_tracked, self.momentum
+            )
             mean, var = (_average(table, self.gpus) for table in observed[:2])
             track(running, BatchMoments(mean, var, len(x)))
         return y.view_as(x)

@@ -4,8 +4,10 @@ import os
 
 import pytest
 
+from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.command_line import (
     add_launcher,
+    config_of,
     config_parser,
     export_local_rank,
     is_first_of_machine,
@@ -113,3 +115,11 @@ def test_one_process_of_a_machine_is_first(
     if rank:
         monkeypatch.setenv('LOCAL_RANK', rank)
     assert is_first_of_machine(launcher) is first
+
+
+@pytest.mark.parametrize('values', [('cuda', None), (None, 'off')])
+def test_a_wrong_environment_variable_is_refused_before_anything_is_read(values, set_environment):
+    set_environment(*values)
+
+    with pytest.raises(UsageError, match=r'^SN_OPENMMLAB_'):
+        config_of(run_parser('Test.').parse_args(['no_such_config.py']))

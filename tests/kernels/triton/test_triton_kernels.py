@@ -24,7 +24,7 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize('name', ['passes', 'tables', 'op'])
+@pytest.mark.parametrize('name', ['passes', 'tables', 'op', 'self_check'])
 def test_the_kernels_compute_the_right_values_in_the_interpreter(name, repo, run_tool):
     options = ['-q', '-p', 'no:cacheprovider', '-c', repo / 'pyproject.toml', '--rootdir', repo]
 
