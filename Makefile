@@ -80,10 +80,10 @@ experiment-from-cifar: data ## start the quickstart's detector from a classifier
 experiment-variants: env ## train variants of SN (groups of ratios, LSTM, video), three seeds each, into docs/variants
 	$(PY) -m studies.variants --out docs/variants
 
-experiment-batch-average: data ## compare batch average and moving averages over trainings (data/demo, data/cifar10), into docs/batch_average
+experiment-batch-average: env ## compare batch average and moving averages over the trainings of experiment-claims, into docs/batch_average
 	$(PY) -m studies.batch_average --out docs/batch_average --work-dir work_dirs/claims
 
-experiment-sparse: data ## make the classifiers of experiment-batch-average sparse and fine-tune them, into docs/sparse
+experiment-sparse: env ## make the classifiers of experiment-claims sparse and fine-tune them, into docs/sparse
 	$(PY) -m studies.sparse --out docs/sparse --work-dir work_dirs/claims
 
 experiment-claims: env ## train norms on CIFAR-10 (data/cifar10) over few and many images per GPU, into docs/claims
