@@ -56,5 +56,5 @@ def _courses(records: Sequence[Record]) -> list[tuple[Course, dict[str, list[Rec
 
 
 def _course(per_gpu: int) -> Course:
-    title = f'{per_gpu} images per GPU'
+    title = f'{per_gpu} {"image" if per_gpu == 1 else "images"} per GPU'
     return Course(title, ACCURACY, 'top-1 accuracy (%)', 1, _POINTS)

@@ -132,3 +132,59 @@ def test_the_other_studies(repo: Path, rows: dict) -> None:
     small = [ap('small_batch', norm, lambda r: r.batch == 2) for norm in ('sn', 'gn', 'bn')]
     _, ours, _ = rows['SN improves detectors at 2 images']
     assert ours.endswith('SN {}, GN {}, trained BN {}'.format(*small))
+
+
+def test_inference(repo: Path, rows: dict) -> None:
+    def accuracy(study: str, variant: str, per_gpu: int, statistics: str, point: int) -> float:
+        found, _ = read_records(repo / f'docs/{study}/runs.json')
+        key = f'{statistics}/{TOP1}'
+        runs = [r for r in found if (r.variant, r.batch) == (variant, per_gpu)]
+        return mean(record.metrics[key][point] for record in runs)
+
+    fine_tuned = {
+        (variant, n): accuracy('sparse', variant, n, 'batch average', -1)
+        for variant in ('sparse', 'dense')
+        for n in (32, 2)
+    }
+    large, small = ((fine_tuned['sparse', n], fine_tuned['dense', n]) for n in (32, 2))
+    _, ours, agrees = rows['Sparse SN loses nothing after fine-tuning']
+    assert ours.endswith(
+        f'sparse {large[0]:.1f}, dense {large[1]:.1f}; 2 images: {small[0]:.1f}, {small[1]:.1f}'
+    )
+    losses = [dense - sparse for sparse, dense in (large, small)]
+    assert agrees == (
+        f'no: sparse SN is {losses[0]:.1f} points below at 32 images, {losses[1]:.1f} at 2'
+    )
+    half, end = (
+        [accuracy('batch_average', 'sn', 32, s, point) for s in ('batch average', 'moving 0.1')]
+        for point in (2, -1)
+    )
+    _, ours, _ = rows['With batch average the accuracy rises faster']
+    assert ours.endswith(
+        f'{half[0]:.1f} with it, {half[1]:.1f} with moving averages; '
+        f'at the end {end[0]:.1f}, {end[1]:.1f}'
+    )
+
+
+def test_the_text(page: str, seeds: Callable, said: Callable, records: list[Record]) -> None:
+    prose = ' '.join(page.split())
+    assert f'equal**, at {said("sn", 32)} both.' in prose and said('bn', 32) == said('sn', 32)
+    assert is_above(seeds('sn-in-ln', 2), seeds('in', 2) + seeds('ln', 2))
+    assert is_above(seeds('sn-in-ln', 2), seeds('sn', 1))
+    settings = {r.variant for r in records if r.batch == 2 and r.variant.startswith('sn')}
+    means = [mean(seeds(variant, 2)) for variant in settings - {'sn-in-ln'}]
+    assert f'all are within {max(means) - min(means):.1f} points, from {min(means):.1f}' in prose
+    layer3 = [
+        record.ratios['layer3']['var']['ln']
+        for record in records
+        if (record.variant, record.batch) == ('sn', 2)
+    ]
+    assert f'almost wholly from `ln` ({mean(layer3):.3f})' in prose
+
+
+def test_the_overviews(repo: Path, said: Callable) -> None:
+    overview = (repo / 'docs/results/index.md').read_text()
+    assert f'SN {said("sn", 32)}, BN {said("bn", 32)}, GN {said("gn", 2)}; at 2' in overview
+    small = f'at 2: SN {said("sn", 2)}, BN {said("bn", 2)}; at 1: SN {said("sn", 1)}, BN '
+    for file in ('docs/results/index.md', 'docs/what_works.md'):
+        assert small + said('bn', 1) in (repo / file).read_text()
