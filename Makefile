@@ -15,7 +15,7 @@ QUICKSTART_CLS := configs/demo/resnet18_sn_digits.py
 .DEFAULT_GOAL := help
 .PHONY: help env data quickstart quickstart-mask quickstart-seg quickstart-cls \
 	test test-slow coverage benchmark \
-	experiment experiment-from-bn experiment-from-imagenet experiment-cifar experiment-from-cifar \
+	experiment experiment-from-bn experiment-from-imagenet experiment-from-cifar \
 	experiment-variants experiment-batch-average experiment-sparse experiment-claims \
 	experiment-longer-detection experiment-geometry experiment-style zoo \
 	lint format docs docs-serve dist
@@ -74,20 +74,17 @@ experiment-from-imagenet: env ## start SN from ImageNet weights on photographs (
 	$(PY) -m studies.kept_knowledge data/raccoon/images --out docs/from_imagenet
 	$(PY) -m studies.from_imagenet --out docs/from_imagenet --work-dir work_dirs/from_imagenet
 
-experiment-cifar: env ## train BN, GN and SN on CIFAR-10 (data/cifar10), three seeds each, into docs/cifar10
-	$(PY) -m studies.cifar10 --out docs/cifar10 --work-dir work_dirs/cifar10
-
 experiment-from-cifar: data ## start the quickstart's detector from a classifier of CIFAR-10 (data/cifar10), into docs/from_cifar10
 	$(PY) -m studies.from_cifar10 --out docs/from_cifar10 --work-dir work_dirs/from_cifar10
 
 experiment-variants: env ## train variants of SN (groups of ratios, LSTM, video), three seeds each, into docs/variants
 	$(PY) -m studies.variants --out docs/variants
 
-experiment-batch-average: data ## compare batch average and moving averages over trainings (data/demo, data/cifar10), into docs/batch_average
-	$(PY) -m studies.batch_average --out docs/batch_average --work-dir work_dirs/batch_average
+experiment-batch-average: env ## compare batch average and moving averages over the trainings of experiment-claims, into docs/batch_average
+	$(PY) -m studies.batch_average --out docs/batch_average --work-dir work_dirs/claims
 
-experiment-sparse: data ## make the classifiers of experiment-batch-average sparse and fine-tune them, into docs/sparse
-	$(PY) -m studies.sparse --out docs/sparse --work-dir work_dirs/batch_average
+experiment-sparse: env ## make the classifiers of experiment-claims sparse and fine-tune them, into docs/sparse
+	$(PY) -m studies.sparse --out docs/sparse --work-dir work_dirs/claims
 
 experiment-claims: env ## train norms on CIFAR-10 (data/cifar10) over few and many images per GPU, into docs/claims
 	$(PY) -m studies.claims --out docs/claims --work-dir work_dirs/claims

@@ -1,6 +1,6 @@
 """Make the SN of trained networks sparse and fine-tune them; write records, tables and figures.
 
-python -m studies.sparse --out docs/sparse --work-dir work_dirs/batch_average
+python -m studies.sparse --out docs/sparse --work-dir work_dirs/claims
 """
 
 from studies.experiments.command_line import run_experiment

@@ -27,6 +27,7 @@ def run_experiment(
     prepare: Callable[[Path], list[Run]],
     all_tables: Callable[[Sequence[Record], Mapping[str, Any]], str],
     draw_figures: Callable[[Sequence[Record], Path], None],
+    read: Callable[[Run, Path], Record] = read_record,
 ) -> None:
     """Run an experiment as a command line: train the missing runs, then write the results.
 
@@ -38,6 +39,7 @@ def run_experiment(
         prepare: writes what the trainings need into their folder, and returns the runs.
         all_tables: turns the records and the machine into a Markdown page.
         draw_figures: draws the records into a folder.
+        read: from a finished run and the folder of all work folders to its record.
     """
 
     def main() -> None:
@@ -51,7 +53,7 @@ def run_experiment(
         if not args.finished:
             missing = [run for run in runs if settings_digest(run) not in known]
             train_missing(missing, TRAIN, args.work_dir, args.jobs)
-        found = [_result(run, known, args.work_dir) for run in runs]
+        found = [_result(run, known, args.work_dir, read) for run in runs]
         records = [record for record in found if record]
         if not records:
             raise UsageError(f'no training in {args.work_dir} is finished: leave out --finished.')
@@ -87,12 +89,17 @@ def _both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]
     return both
 
 
-def _result(run: Run, known: Mapping[str, Record], work_dir: Path) -> Record | None:
+def _result(
+    run: Run,
+    known: Mapping[str, Record],
+    work_dir: Path,
+    read: Callable[[Run, Path], Record],
+) -> Record | None:
     """Return the record of a run from the known ones or its work folder, if it is finished."""
     if record := known.get(settings_digest(run)):
         # The plan may call it by another name since.
         return replace(record, variant=run.variant, batch=run.batch, seed=run.seed)
-    return read_record(run, work_dir) if is_finished(run, work_dir) else None
+    return read(run, work_dir) if is_finished(run, work_dir) else None
 
 
 def _read_arguments(description: str) -> argparse.Namespace:

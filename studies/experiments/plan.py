@@ -52,14 +52,3 @@ def _small_batch_run(norm: str, batch: int, seed: int) -> Run:
             'default_hooks.logger.interval': 40 // batch,
         },
     )
-
-
-def cifar10_runs() -> list[Run]:
-    """Return SN, BN and GN on CIFAR-10, 16 images at a time and 8 times 2, as the paper's (8,2)."""
-    cases = [(norm, batch) for norm in ('sn', 'bn', 'gn') for batch in (16, 2)]
-    return [_cifar10_run(norm, batch, seed) for seed in SEEDS for norm, batch in cases]
-
-
-def _cifar10_run(norm: str, batch: int, seed: int) -> Run:
-    config = f'configs/classification/cifar10/resnet10_{norm}_{16 // batch}xb{batch}_cifar10.py'
-    return Run(norm, batch, seed, config, {'randomness.seed': seed})

@@ -1,13 +1,14 @@
 """The experiment on sparse SN: trained networks before, right after and after fine-tuning."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
 
 from sn_openmmlab.analysis.work_dir import newest_checkpoint
-from studies.experiments import batch_average
+from studies.experiments import claims_runs
+from studies.experiments.claims_runs import STEPS_PER_EPOCH, training_config
 from studies.experiments.command_line import TRAIN
 from studies.experiments.plan import Run
 from studies.experiments.pool import train_missing
@@ -17,58 +18,81 @@ from studies.presentation.experiment_tables import ACCURACY, NONE, SYMBOLS, page
 from studies.presentation.figures import draw_points
 from studies.presentation.markdown import Column, group_by, table
 
-TASK = batch_average.CIFAR
-SEEDS = TASK.seeds[:1]
+PER_GPU = (2, 32)
 TITLES = {'dense': 'dense', 'sparse': 'sparse'}
 # Before the first iteration and after the last.
 POINTS = (0, 1)
 STAGES = ('before fine-tuning', 'after fine-tuning')
-_IMAGES = range(0, 50000, 20)
+_BATCHES = 100
 _METRIC = f'{BATCH_AVERAGES["mean"]}/{ACCURACY}'
 
 
-def fine_tuning_config() -> Config:
-    """Return the config of all runs: half an epoch more, from a tenth of the learning rate."""
-    config = batch_average.course_config(TASK, 'sn')
-    config.train_dataloader.dataset.indices = _IMAGES
-    config.optim_wrapper.optimizer.lr /= 10
+def fine_tuning_config(per_gpu: int) -> Config:
+    """Return the config of all runs: an epoch more, from a tenth of the learning rate to 0."""
+    config = training_config('sn', per_gpu)
+    config.custom_imports.imports.append('studies.experiments.statistics_hook')
+    config.custom_hooks = [
+        dict(
+            type='StatisticsHook',
+            momenta=(),
+            points=POINTS,
+            batches=_BATCHES,
+            variances=('mean',),
+        )
+    ]
+    rate = config.optim_wrapper.optimizer.lr / 10
+    # The hook evaluates instead.
     epochs = {'max_epochs': 1, 'train_cfg.max_epochs': 1, 'train_cfg.val_begin': 2}
-    config.merge_from_dict({**epochs, 'param_scheduler.T_max': 1})
-    config.custom_hooks[0].update(momenta=(), points=POINTS, variances=('mean',))
+    config.merge_from_dict({**epochs, 'optim_wrapper.optimizer.lr': rate})
+    config.param_scheduler = dict(
+        type='LinearLR',
+        start_factor=1,
+        end_factor=0.01,
+        by_epoch=False,
+        begin=0,
+        end=STEPS_PER_EPOCH,
+    )
     return config
 
 
-def fine_tunings(starts: Mapping[int, Path], work_dir: Path) -> list[Run]:
-    """Return a sparse and a dense run from the checkpoint of each seed; see `prepare`."""
+def starts(runs: Iterable[Run]) -> list[Run]:
+    """Return those of the claims' runs that are fine-tuned, by images per GPU."""
+    found = [run for run in runs if run.variant == 'sn' and run.batch in PER_GPU]
+    return sorted(found, key=lambda run: run.batch)
+
+
+def fine_tunings(trained: Iterable[tuple[Run, Path]], work_dir: Path) -> list[Run]:
+    """Return a sparse and a dense run from the checkpoint of each training; see `prepare`."""
     return [
         Run(
             variant,
-            TASK.batch,
-            seed,
-            str(work_dir / f'{variant}.py'),
-            {'randomness.seed': seed, 'load_from': str(start)},
+            start.batch,
+            start.seed,
+            str(_file(variant, start.batch, work_dir)),
+            {'randomness.seed': start.seed, 'load_from': str(checkpoint)},
         )
-        for seed, start in starts.items()
+        for start, checkpoint in trained
         for variant in TITLES
     ]
 
 
 def prepare(work_dir: Path) -> list[Run]:
-    """Train what is missing of the networks with SN of the other study, and return the runs.
+    """Train what is missing of the networks with SN of the claims, and return the runs.
 
     Raises:
-        UsageError: the folder cannot be written or is in use, the demo data are missing, or a
-            training failed.
+        UsageError: the folder cannot be written or is in use, CIFAR-10 is missing, or a training
+            failed.
     """
-    trained = [run for run in batch_average.prepare(work_dir) if _is_start(run)]
-    train_missing(trained, TRAIN, work_dir, jobs=1)
-    config = fine_tuning_config()
-    config.dump(work_dir / 'dense.py')
-    # Before the hook that evaluates.
-    config.custom_hooks.insert(0, dict(type='SparsifyHook', begin=0))
-    config.dump(work_dir / 'sparse.py')
+    trained = starts(claims_runs.prepare(work_dir))
+    train_missing(trained, TRAIN, work_dir, jobs=2)
+    for per_gpu in PER_GPU:
+        config = fine_tuning_config(per_gpu)
+        config.dump(_file('dense', per_gpu, work_dir))
+        # Before the hook that evaluates.
+        config.custom_hooks.insert(0, dict(type='SparsifyHook', begin=0))
+        config.dump(_file('sparse', per_gpu, work_dir))
     return fine_tunings(
-        {run.seed: newest_checkpoint(work_dir / run.name) for run in trained}, work_dir
+        ((run, newest_checkpoint(work_dir / run.name)) for run in trained), work_dir
     )
 
 
@@ -81,12 +105,12 @@ def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:
         '## The share of the layers whose choice is each scope',
         _choice_table(sparse),
     ]
-    return page('Sparse SN on CIFAR-10, 2 images a step', records, machine, parts)
+    return page('Sparse SN on CIFAR-10', records, machine, parts)
 
 
 def draw_figures(records: Sequence[Record], folder: Path) -> None:
     """Draw `accuracy.png`: each seed before and after fine-tuning, sparse and dense."""
-    groups = group_by(records, lambda record: TITLES[record.variant])
+    groups = group_by(records, lambda record: '{}, {} per GPU'.format(*_title(record)))
     values = {
         f'{title}, {stage}': [record.metrics[_METRIC][point] for record in group]
         for title, group in groups.items()
@@ -95,8 +119,12 @@ def draw_figures(records: Sequence[Record], folder: Path) -> None:
     draw_points(values, 'top-1 accuracy (%)', folder / 'accuracy.png')
 
 
-def _is_start(run: Run) -> bool:
-    return run.variant == f'{TASK.name}-sn' and run.seed in SEEDS
+def _file(variant: str, per_gpu: int, work_dir: Path) -> Path:
+    return work_dir / f'{variant}_b{per_gpu}.py'
+
+
+def _title(record: Record) -> tuple[str, str]:
+    return TITLES[record.variant], str(record.batch)
 
 
 def _accuracy_table(records: Sequence[Record]) -> str:
@@ -107,7 +135,7 @@ def _accuracy_table(records: Sequence[Record]) -> str:
     for point, stage in enumerate(STAGES):
         columns[stage] = column(point, spread)
         columns[f'each seed {stage.split()[0]}'] = column(point, _each)
-    return table(records, ['SN'], lambda record: (TITLES[record.variant],), columns)
+    return table(records, ['SN', 'images per GPU'], _title, columns)
 
 
 def _each(values: Sequence[float]) -> str:
@@ -116,7 +144,7 @@ def _each(values: Sequence[float]) -> str:
 
 def _choice_table(records: Sequence[Record]) -> str:
     def share(kind: str, scope: str) -> Column:
-        return lambda group: f'{group[0].ratios["all"][kind][scope]:.2f}'
+        return lambda group: spread((r.ratios['all'][kind][scope] for r in group), digits=2)
 
     if not records:
         return NONE
@@ -125,4 +153,4 @@ def _choice_table(records: Sequence[Record]) -> str:
         for kind, symbol in SYMBOLS.items()
         for scope in records[0].ratios['all'][kind]
     }
-    return table(records, ['seed'], lambda record: (str(record.seed),), columns)
+    return table(records, ['images per GPU'], lambda record: (str(record.batch),), columns)

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-import torch
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
-from torch import nn
-from torch.utils.data import DataLoader
 
 from sn_openmmlab.inference.random_state import kept_random_state
 from sn_openmmlab.layers.batch_average import batch_average
+from studies.experiments.evaluation import evaluate, run_batch, train_loader
 from studies.experiments.moving_averages import MovingAverages
 
 # The name of each kind of batch average, by its variance.
@@ -55,7 +53,7 @@ class StatisticsHook(Hook):
         self._steps = {round(point * runner.max_iters) for point in self._points}
         self._averages = MovingAverages(runner.model, self._momenta)
         with kept_random_state():
-            self._loader = _train_loader(runner)
+            self._loader = train_loader(runner)
 
     def before_train_epoch(self, runner: Runner) -> None:
         """Evaluate and log before the first iteration if that is one of the points."""
@@ -83,31 +81,9 @@ class StatisticsHook(Hook):
         found = {}
         for momentum in self._momenta:
             self._averages.load(momentum)
-            found |= _evaluate(runner, moving(momentum))
+            found |= evaluate(runner, moving(momentum))
         for variance in self._variances:
             batches = islice(self._loader, self._batches)
-            batch_average(runner.model, batches, _run, variance=variance, batch_norm=True)
-            found |= _evaluate(runner, BATCH_AVERAGES[variance])
+            batch_average(runner.model, batches, run_batch, variance=variance, batch_norm=True)
+            found |= evaluate(runner, BATCH_AVERAGES[variance])
         return found
-
-
-def _run(model: nn.Module, batch: Any) -> None:
-    model(**model.data_preprocessor(batch, training=True), mode='loss')
-
-
-def _train_loader(runner: Runner) -> DataLoader:
-    """Return a loader of the training data that takes another order."""
-    settings = {**runner.cfg.train_dataloader, 'num_workers': 0, 'persistent_workers': False}
-    return runner.build_dataloader(settings, seed=runner.seed + 1)
-
-
-@torch.no_grad()
-def _evaluate(runner: Runner, name: str) -> dict[str, float]:
-    """Return the metrics of the validation by name, without the hooks of a validation."""
-    loop = runner.val_loop
-    runner.model.eval()
-    for batch in loop.dataloader:
-        loop.evaluator.process(data_samples=runner.model.val_step(batch), data_batch=batch)
-    metrics = loop.evaluator.evaluate(len(loop.dataloader.dataset))
-    runner.model.train()
-    return {f'{name}/{metric}': value for metric, value in metrics.items()}

@@ -133,4 +133,4 @@ def _table(course: Course, rows: Sequence[tuple[str, str, Sequence[float]]]) -> 
 
 
 def _share(point: float) -> str:
-    return str(Fraction(point))
+    return str(Fraction(point).limit_denominator(64))

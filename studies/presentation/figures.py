@@ -74,12 +74,6 @@ def draw_final_ap(groups: Mapping[str, Sequence[Record]], file: Path) -> None:
     draw_points(last, 'validation box AP (%)', file)
 
 
-def draw_final_accuracy(groups: Mapping[str, Sequence[Record]], file: Path) -> None:
-    """Draw the last top-1 accuracy in the same way."""
-    last = {title: [r.metrics[ACCURACY][-1] for r in group] for title, group in groups.items()}
-    draw_points(last, 'top-1 accuracy (%)', file)
-
-
 def draw_points(values: Mapping[str, Sequence[float]], label: str, file: Path) -> None:
     """Draw each value as a point and their mean as a line, a row per group.
 

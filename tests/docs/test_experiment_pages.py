@@ -9,13 +9,14 @@ import pytest
 
 from studies.experiments import (
     batch_average,
-    cifar10,
+    claims,
+    claims_runs,
     from_batch_norm,
     from_cifar10,
     small_batch,
     sparse,
 )
-from studies.experiments.plan import Run, cifar10_runs, small_batch_runs
+from studies.experiments.plan import Run, small_batch_runs
 from studies.experiments.records import read_records
 
 
@@ -39,7 +40,9 @@ EXPERIMENTS = [
         from_batch_norm.all_tables,
         {'ap'},
     ),
-    Experiment('cifar10', cifar10_runs(), cifar10.all_tables, {'accuracy', 'ratios'}),
+    Experiment(
+        'claims', claims_runs.planned_runs(Path('work')), claims.all_tables, {'accuracy', 'ratios'}
+    ),
     Experiment(
         'from_cifar10',
         from_cifar10.detectors(Path('epoch_1.pth')),
@@ -48,13 +51,19 @@ EXPERIMENTS = [
     ),
     Experiment(
         'batch_average',
-        batch_average.planned_runs(Path('work')),
+        batch_average.compared(claims_runs.planned_runs(Path('work'))),
         batch_average.all_tables,
         {'course'},
     ),
     Experiment(
         'sparse',
-        sparse.fine_tunings(dict.fromkeys(sparse.SEEDS, Path('epoch_3.pth')), Path('work')),
+        sparse.fine_tunings(
+            (
+                (run, Path('epoch_6.pth'))
+                for run in sparse.starts(claims_runs.planned_runs(Path('work')))
+            ),
+            Path('work'),
+        ),
         sparse.all_tables,
         {'accuracy'},
     ),
@@ -79,7 +88,9 @@ def test_tables_agree_with_the_records(experiment: Experiment, repo: Path) -> No
 
 
 def test_tables_of_the_page_are_the_written_ones(experiment: Experiment, repo: Path) -> None:
-    rows = re.findall(r'^\|.*\|$', experiment.read(repo, 'results/{}.md'), re.MULTILINE)
+    # The claims are a table of their own; the tables of their study follow.
+    page = experiment.read(repo, 'results/{}.md').rpartition('\n## The study')[2]
+    rows = re.findall(r'^\|.*\|$', page, re.MULTILINE)
     assert len(rows) > 3
     assert set(rows) <= set(experiment.read(repo, '{}/tables.md').split('\n'))
 

@@ -12,8 +12,8 @@ from studies.experiments.records import Record, read_records
 from tests.studies.experiments import test_claims, test_longer_detection
 
 MACHINE = {'device': 'a CPU', 'threads': 1, 'torch': '2'}
-COMMITTED = ('batch_average', 'cifar10', 'from_batch_norm', 'from_cifar10', 'from_imagenet',
-             'small_batch', 'sparse')  # fmt: skip
+COMMITTED = ('batch_average', 'from_batch_norm', 'from_cifar10', 'from_imagenet', 'small_batch',
+             'sparse')  # fmt: skip
 OTHERS = {'claims': test_claims.RECORDS, 'longer_detection': test_longer_detection.RECORDS}
 
 
@@ -31,7 +31,7 @@ def test_one_variant_has_tables(study: str, repo: Path) -> None:
 
 
 @pytest.mark.filterwarnings('error::RuntimeWarning')
-@pytest.mark.parametrize('study', ['cifar10', 'small_batch', 'sparse', *OTHERS])
+@pytest.mark.parametrize('study', ['small_batch', 'sparse', *OTHERS])
 def test_one_training_has_figures(study: str, repo: Path, tmp_path: Path) -> None:
     module, records = import_module(f'studies.experiments.{study}'), records_of(study, repo)
     without_sn = [record for record in records if not record.variant.startswith('sn')]
