@@ -20,7 +20,7 @@ from studies.presentation.experiment_tables import ACCURACY
 
 # Training batches of each batch average.
 BATCHES = 100
-# Of the layers' moving averages, in every config.
+# Of the moving averages of SN and BN.
 MOMENTUM = 0.1
 
 
