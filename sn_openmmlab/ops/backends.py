@@ -171,8 +171,9 @@ def _why_no_triton() -> str | None:
     installed = _triton_version()
     if isinstance(installed, str):
         return installed
-    oldest = '.'.join(map(str, OLDEST_TRITON))
-    return f'it needs Triton {oldest} or newer' if installed < OLDEST_TRITON else None
+    if installed >= OLDEST_TRITON:
+        return None
+    return f'it needs Triton {".".join(map(str, OLDEST_TRITON))} or newer'
 
 
 @cache

@@ -1,5 +1,8 @@
 """The op for arguments that were checked: on the chosen backend, with running statistics."""
 
+from collections.abc import Callable
+from functools import cache
+
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
@@ -13,6 +16,9 @@ from sn_openmmlab.ops.running import Running, track
 from sn_openmmlab.ops.whole import whole_switch_norm
 
 Affine = tuple[Tensor | None, Tensor | None]
+# Takes the arguments of `compute_switch_norm` but the group, and returns what
+# `whole_switch_norm` does.
+Whole = Callable[..., tuple[Tensor, Tensor | None]]
 
 
 def compute_switch_norm(
@@ -38,9 +44,10 @@ def compute_switch_norm(
         group: the processes whose batches `'bn'` pools, or None.
     """
     backend = choose_backend(x, mixture.scopes)
-    if _is_whole(backend, x, group):
+    whole = _whole(backend, x, group)
+    if whole is not None:
         # Its moments stay one table: two views of them would cost a fifth of a small call.
-        return whole_switch_norm(x, affine, controls, mixture, running, training)[0]
+        return whole(x, affine, controls, mixture, running, training)[0]
     return _in_stages(backend, x, affine, controls, mixture, running, training, group)[0]
 
 
@@ -64,18 +71,30 @@ def compute_with_moments(
     """
     backend = choose_backend(x, mixture.scopes)
     running = None if given is None else Running(*given)
-    if not _is_whole(backend, x, group):
+    whole = _whole(backend, x, group)
+    if whole is None:
         training = running is None
         return _in_stages(backend, x, affine, controls, mixture, running, training, group)
-    y, batch = whole_switch_norm(x, affine, controls, mixture, running, training=False)
+    y, batch = whole(x, affine, controls, mixture, running, training=False)
     if given is not None or 'bn' not in mixture.scopes:
         return y, None
     return y, BatchMoments(batch[0], batch[1], x.shape[0])
 
 
-def _is_whole(backend: str, x: Tensor, group: ProcessGroup | None) -> bool:
-    """Return whether one call of the compiled operator does all."""
-    return backend == 'cpp' and group is None and x.numel() > 0
+def _whole(backend: str, x: Tensor, group: ProcessGroup | None) -> Whole | None:
+    """Return the op as one call of a backend that needs no stages, or None."""
+    # The backend first: a recording must not see a question about the input.
+    if backend not in ('cpp', 'triton') or group is not None or x.numel() == 0:
+        return None
+    return whole_switch_norm if backend == 'cpp' else _triton_switch_norm()
+
+
+@cache
+def _triton_switch_norm() -> Whole:
+    # Triton need not be installed.
+    from sn_openmmlab.ops.whole_triton import triton_switch_norm
+
+    return triton_switch_norm
 
 
 def _in_stages(

@@ -34,7 +34,7 @@ from sn_openmmlab.kernels.plain.moments import statistics_dtype
 from sn_openmmlab.ops.autocast import without_autocast
 from sn_openmmlab.ops.backends import obstacle
 from sn_openmmlab.ops.batch import average_gradients, observe_ranks
-from sn_openmmlab.ops.gradients import plain_gradients
+from sn_openmmlab.ops.gradients import expressions
 
 
 class Settings(NamedTuple):
@@ -157,17 +157,15 @@ def _gradients(ctx: Any, saved: Saved, dy: Tensor) -> Gradients:
 
 def _expressions(ctx: Any, saved: Saved, dy: Tensor) -> Gradients:
     """Return the gradients as expressions of the inputs and `dy`."""
-    wanted = ctx.needs_input_grad[:5]
-    found = plain_gradients(
+    found = expressions(
         dy,
         saved[:5],
-        wanted,
+        ctx.needs_input_grad[:5],
         mixture=ctx.settings.mixture,
         given=tuple(saved.batch) if ctx.samples is None and saved.batch is not None else None,
         group=ctx.settings.group,
     )
-    names = (name for name, want in zip(Gradients._fields, wanted, strict=False) if want)
-    return Gradients(**dict(zip(names, found, strict=True)))
+    return Gradients(*found)
 
 
 def _in_type_of(parameter: Tensor | None, gradient: Tensor) -> Tensor | None:

@@ -99,6 +99,28 @@ def import_table(data: Record) -> str:
     return table(rows, ['CPU seconds'], lambda row: (row[0],), columns)
 
 
+def host_table(data: Record) -> str:
+    """Return the microseconds of BN and SN on the host, and SN over BN: median, least, most.
+
+    Each ratio is of two times of one round.
+    """
+
+    def spread(values: Sequence[float], digits: str) -> str:
+        return f'{median(values):{digits}} ({min(values):{digits}} to {max(values):{digits}})'
+
+    def over(rounds: Sequence[float], others: Sequence[float]) -> str:
+        return spread([a / b for a, b in zip(rounds, others, strict=True)], '.2f')
+
+    cells = []
+    for what, times in data['microseconds'].items():
+        first, second, *_ = times
+        for name, rounds in times.items():
+            ratios = [over(rounds, times[other]) for other in (first, second)]
+            cells.append((what, name, spread(rounds, '.1f'), *ratios))
+    titles = ['', '', 'µs', f'over {first}', f'over {second}']
+    return table(cells, titles, lambda cell: cell, {})
+
+
 def busy_table(data: Record) -> str:
     """Return the milliseconds of a training step, alone and on busy cores: median, least, most."""
     titles = {'alone': 'alone', 'beside': f'beside {data["beside"]} single-threaded processes'}

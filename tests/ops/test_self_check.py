@@ -15,8 +15,9 @@ import torch
 
 from sn_openmmlab import SwitchNorm
 from sn_openmmlab.kernels import triton
+from sn_openmmlab.kernels.agreement import by_stages
 from sn_openmmlab.kernels.aten import stages as aten
-from sn_openmmlab.ops import self_check
+from sn_openmmlab.ops import compute, self_check
 from sn_openmmlab.ops.backends import BackendError, choose_backend, use_backend
 from sn_openmmlab.ops.self_check import examine, fault
 from tests.backends import HAS_CPP
@@ -33,6 +34,9 @@ def stages(on_fake_gpu, monkeypatch):
     names = ('observe', 'normalize', 'sum_gradients', 'input_gradients')
     fake = SimpleNamespace(**{name: getattr(aten, name) for name in names})
     monkeypatch.setattr(triton, 'stages', fake, raising=False)
+    # A process alone takes them too: there is no one call of theirs.
+    monkeypatch.setattr(self_check, '_triton_at_once', by_stages(fake))
+    monkeypatch.setattr(compute, '_triton_switch_norm', lambda: None)
     return fake
 
 

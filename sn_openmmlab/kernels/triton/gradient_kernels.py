@@ -1,4 +1,4 @@
-"""The kernels of `channel_gradients` and `position_gradients`.
+"""The kernels between the passes of the backward direction; see `buffers.py` for the tables.
 
 See `aten/tables.py` for the equations of dμ and dσ², which `positions_kernel` computes.
 """
@@ -6,7 +6,9 @@ See `aten/tables.py` for the equations of dμ and dσ², which `positions_kernel
 import triton
 import triton.language as tl
 
+from sn_openmmlab.kernels.triton.merging import add_splits, locate_columns
 from sn_openmmlab.kernels.triton.pooling import (
+    load_mix_gradients,
     locate_channels,
     mix_gradients,
     pool_gradients,
@@ -20,90 +22,111 @@ from sn_openmmlab.kernels.triton.ratios import (
     ratios_at,
 )
 
+# Kernels that serve any alignment need no plan for each.
+CHANNELS_POINTERS = ('work', 'tables', 'weight', 'd_weight', 'd_bias')
+POSITIONS_POINTERS = ('work', 'tables', 'weight', 'mean_control', 'var_control')
+CONTROLS_POINTERS = ('work', 'mean_control', 'var_control', 'd_mean_control', 'd_var_control')
 
-@triton.jit
+
+@triton.jit(do_not_specialize_on_alignment=CHANNELS_POINTERS)
 def channels_kernel(
-    total,
-    dot,
-    rstd,
+    work,
+    tables,
     weight,
     d_weight,
     d_bias,
-    d_centre,
-    d_var,
     samples,
     channels,
+    entries,
+    parts_at,
+    number_of_parts,
+    sample_step,
+    split_step,
+    splits,
+    SPLIT: tl.constexpr,
+    SAMPLES: tl.constexpr,
     PARTS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
-    """Sum over the samples, for COLUMNS channels.
+    """Sum over all samples, for COLUMNS channels.
 
-    `total`, `dot` and `rstd` are (N, C); `weight` is (C,) or None; the four results are (C,).
+    If SPLIT, the sums of the instances are merged first from two tables of `number_of_parts`
+    entries each, which start at `parts_at` and where samples and splits are the two steps apart.
+    `weight` and its gradient `d_weight`, and `d_bias`, are (C,) or None.
     """
-    channel = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    column, exists, first = locate_columns(channels, samples, COLUMNS)
+    totals, dots, rstds = work, work + entries, tables + entries
     sums_weight = tl.zeros((1, COLUMNS), tl.float32)
     sums_bias = tl.zeros((1, COLUMNS), tl.float32)
-    sums_centre = tl.zeros((1, COLUMNS), tl.float32)
+    sums_mean = tl.zeros((1, COLUMNS), tl.float32)
     sums_var = tl.zeros((1, COLUMNS), tl.float32)
-    for start in range(0, samples, PARTS):
-        sample = start + tl.arange(0, PARTS).to(tl.int64)[:, None]
-        inside = (sample < samples) & (channel < channels)
-        entry = sample * channels + channel
-        own_dot = tl.load(dot + entry, inside, other=0.0)
-        own_dot *= tl.load(rstd + entry, inside, other=0.0)
-        own_total = tl.load(total + entry, inside, other=0.0)
-        d_mean, d_square = mix_gradients(total, dot, rstd, weight, entry, channel, inside)
-        sums_weight += tl.sum(own_dot, 0, keep_dims=True)
-        sums_bias += tl.sum(own_total, 0, keep_dims=True)
-        sums_centre += tl.sum(d_mean, 0, keep_dims=True)
-        sums_var += tl.sum(d_square, 0, keep_dims=True)
-    tl.store(d_weight + channel, sums_weight, channel < channels)
-    tl.store(d_bias + channel, sums_bias, channel < channels)
-    tl.store(d_centre + channel, sums_centre, channel < channels)
-    tl.store(d_var + channel, sums_var, channel < channels)
+    for start in range(first, samples, SAMPLES):
+        sample = start + tl.arange(0, SAMPLES).to(tl.int64)[:, None]
+        inside = exists & (sample < samples)
+        entry = sample * channels + column
+        if SPLIT:
+            at = parts_at + sample * sample_step + column
+            total = add_splits(work, at, split_step, splits, inside, PARTS)
+            dot = add_splits(work + number_of_parts, at, split_step, splits, inside, PARTS)
+            tl.store(totals + entry, total, inside)
+            tl.store(dots + entry, dot, inside)
+        else:
+            total = tl.load(totals + entry, inside, other=0.0)
+            dot = tl.load(dots + entry, inside, other=0.0)
+        rstd = tl.load(rstds + entry, inside, other=0.0)
+        d_mean, d_var = mix_gradients(total, dot, rstd, weight, column, exists)
+        sums_weight += tl.sum(dot * rstd, 0, keep_dims=True)
+        sums_bias += tl.sum(total, 0, keep_dims=True)
+        sums_mean += tl.sum(d_mean, 0, keep_dims=True)
+        sums_var += tl.sum(d_var, 0, keep_dims=True)
+    if d_weight is not None:
+        tl.store(d_weight + column, sums_weight.to(d_weight.dtype.element_ty), exists)
+    if d_bias is not None:
+        tl.store(d_bias + column, sums_bias.to(d_bias.dtype.element_ty), exists)
+    batch = dots + entries + entries + entries + column
+    tl.store(batch, sums_mean, exists)
+    tl.store(batch + channels, sums_var, exists)
 
 
-@triton.jit
+@triton.jit(do_not_specialize_on_alignment=POSITIONS_POINTERS)
 def positions_kernel(
-    total,
-    dot,
-    mean,
-    var,
-    centre,
-    rstd,
-    batch_mean,
-    batch_var,
-    batch_d_centre,
-    batch_d_var,
+    work,
+    tables,
     weight,
     mean_control,
     var_control,
-    slope,
-    offset,
-    mean_partials,
-    var_partials,
     channels,
+    entries,
     size,
     group,
     share,
-    count,
+    positions,
     half_divisor,
+    samples,
     IN: tl.constexpr,
     GN: tl.constexpr,
     LN: tl.constexpr,
     BN: tl.constexpr,
     SCOPES: tl.constexpr,
+    MOVES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """Compute slope and offset for `size` channels of one sample, which are in the same groups.
 
-    `total`, `dot`, `mean`, `var`, `centre`, `rstd`, `slope` and `offset` are (N, C); the batch's
-    moments and gradients and `weight` are (C,), or None; the controls are (C / share, SCOPES). The
-    partial gradients of the ratios are (programs, MOST_SCOPES). A group of `'gn'` has `group`
-    channels. `count` is the number of positions, and `half_divisor` half the divisor of the
-    instance variance. IN, GN, LN and BN are the places of the scopes among the controls, or -1.
+    `weight` is (C,) or None; the controls are (C / share, SCOPES). A group of `'gn'` has `group`
+    channels. `half_divisor` is half the divisor of the instance variance. IN, GN, LN and BN are the
+    places of the scopes among the controls, or -1. If MOVES, the moments of `'bn'` depend on the
+    input, and their gradients in `work` are sums over `samples`.
     """
     first, row, column = locate_channels(channels, size)
+    total, dot, rstd = work, work + entries, tables + entries
+    mean = rstd + entries
+    var = mean + entries
+    batch = var + entries
+    slope = dot + entries
+    offset = slope + entries
+    batch_gradients = offset + entries
+    partials = batch_gradients + channels + channels
     mean_ratios = ratios_at(mean_control, column, share, SCOPES)
     var_ratios = ratios_at(var_control, column, share, SCOPES)
     mean_sums = tl.zeros((MOST_SCOPES,), tl.float32)
@@ -150,7 +173,7 @@ def positions_kernel(
         inside, entry, channel = at < size, first + at, column + at
         own_mean = tl.load(mean + entry, inside, other=0.0)
         own_var = tl.load(var + entry, inside, other=0.0)
-        d_centre, d_var = mix_gradients(total, dot, rstd, weight, entry, channel, inside)
+        d_centre, d_var = load_mix_gradients(total, dot, rstd, weight, entry, channel, inside)
         to_mean = pick(mean_ratios, IN) * d_centre
         to_var = pick(var_ratios, IN) * d_var
         if GN >= 0:
@@ -166,33 +189,34 @@ def positions_kernel(
             to_mean += ln_d_centre + 2 * ln_d_var * gap
             to_var += ln_d_var
         if BN >= 0:
-            gap = own_mean - tl.load(batch_mean + channel, inside, other=0.0).to(tl.float32)
-            far = tl.load(batch_var + channel, inside, other=0.0).to(tl.float32) - own_var
+            gap = own_mean - tl.load(batch + channel, inside, other=0.0)
+            far = tl.load(batch + channels + channel, inside, other=0.0) - own_var
             mean_sums += put(-tl.sum(d_centre * gap, 0), BN)
             var_sums += put(tl.sum(d_var * far, 0), BN)
-            if batch_d_centre is not None:
-                bn_d_centre = tl.load(batch_d_centre + channel, inside, other=0.0)
-                bn_d_var = tl.load(batch_d_var + channel, inside, other=0.0)
-                bn_d_var *= pick(var_ratios, BN)
+            if MOVES:
+                bn_d_centre = tl.load(batch_gradients + channel, inside, other=0.0) / samples
+                bn_d_var = tl.load(batch_gradients + channels + channel, inside, other=0.0)
+                bn_d_var *= pick(var_ratios, BN) / samples
                 to_mean += pick(mean_ratios, BN) * bn_d_centre + 2 * bn_d_var * gap
                 to_var += bn_d_var
         own_slope = to_var / half_divisor
-        away = tl.load(centre + entry, inside, other=0.0) - own_mean
+        away = tl.load(tables + entry, inside, other=0.0) - own_mean
         tl.store(slope + entry, own_slope, inside)
-        tl.store(offset + entry, to_mean / count + away * own_slope, inside)
-    place = tl.program_id(0) * MOST_SCOPES + tl.arange(0, MOST_SCOPES)
-    tl.store(mean_partials + place, mean_sums)
-    tl.store(var_partials + place, var_sums)
+        tl.store(offset + entry, to_mean / positions + away * own_slope, inside)
+    place = tl.program_id(0).to(tl.int64) * MOST_SCOPES + tl.arange(0, MOST_SCOPES)
+    tl.store(partials + place, mean_sums)
+    tl.store(partials + tl.num_programs(0).to(tl.int64) * MOST_SCOPES + place, var_sums)
 
 
-@triton.jit
+@triton.jit(do_not_specialize_on_alignment=CONTROLS_POINTERS)
 def controls_kernel(
-    mean_partials,
-    var_partials,
+    work,
     mean_control,
     var_control,
     d_mean_control,
     d_var_control,
+    partials_at,
+    var_partials_at,
     rows,
     parts,
     strides,
@@ -204,18 +228,28 @@ def controls_kernel(
     The partial gradients are (samples, strides, MOST_SCOPES) each, of which a group has `parts`
     adjacent ones per sample, `rows` in all; the controls and their gradients are (G, SCOPES).
     """
-    group = tl.program_id(0)
-    at = group * SCOPES
-    mean_partials += group * parts * MOST_SCOPES
-    var_partials += group * parts * MOST_SCOPES
-    mean_control += at
-    var_control += at
-    d_mean_control += at
-    d_var_control += at
+    group = tl.program_id(0).to(tl.int64)
+    partials = work + group * parts * MOST_SCOPES
     _control_gradient(
-        mean_partials, mean_control, d_mean_control, rows, parts, strides, SCOPES, ROWS
+        partials + partials_at,
+        mean_control + group * SCOPES,
+        d_mean_control + group * SCOPES,
+        rows,
+        parts,
+        strides,
+        SCOPES,
+        ROWS,
     )
-    _control_gradient(var_partials, var_control, d_var_control, rows, parts, strides, SCOPES, ROWS)
+    _control_gradient(
+        partials + var_partials_at,
+        var_control + group * SCOPES,
+        d_var_control + group * SCOPES,
+        rows,
+        parts,
+        strides,
+        SCOPES,
+        ROWS,
+    )
 
 
 @triton.jit
@@ -238,4 +272,5 @@ def _control_gradient(
         d_ratios += tl.sum(tl.load(partials + entry, row < rows, other=0.0), 0)
     ratios = importance_ratios(control, SCOPES)
     gradient = ratios * (d_ratios - tl.sum(ratios * d_ratios, 0))
+    gradient = gradient.to(d_control.dtype.element_ty)
     tl.store(d_control + place, gradient, place < SCOPES)

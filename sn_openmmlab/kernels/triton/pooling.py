@@ -44,17 +44,28 @@ def pool_moments(mean, var, first, size, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def mix_gradients(total, dot, rstd, weight, entry, channel, inside):
+def mix_gradients(total, dot, rstd, weight, channel, inside):
     """Return the gradients of the mixed mean and variance at some entries.
 
-    `total`, `dot` and `rstd` are (N, C) and `weight` is (C,) or None; see `channel_gradients`.
+    `total`, `dot` and `rstd` are theirs, of `channel`, and `weight` is (C,) or None.
     """
-    scale = tl.load(rstd + entry, inside, other=0.0)
-    factor = -0.5 * scale * scale
+    scale = rstd
     if weight is not None:
         scale *= tl.load(weight + channel, inside, other=0.0).to(tl.float32)
-    d_centre = -tl.load(total + entry, inside, other=0.0) * scale
-    return d_centre, tl.load(dot + entry, inside, other=0.0) * scale * factor
+    return -total * scale, dot * scale * (-0.5 * rstd * rstd)
+
+
+@triton.jit
+def load_mix_gradients(total, dot, rstd, weight, entry, channel, inside):
+    """Return what `mix_gradients` does, from (N, C) tables at `entry`."""
+    return mix_gradients(
+        tl.load(total + entry, inside, other=0.0),
+        tl.load(dot + entry, inside, other=0.0),
+        tl.load(rstd + entry, inside, other=0.0),
+        weight,
+        channel,
+        inside,
+    )
 
 
 @triton.jit
@@ -76,7 +87,7 @@ def pool_gradients(
 ):
     """Average the gradients of both mixes, times the ratios of a scope, over `length` channels.
 
-    See `mix_gradients` for the shapes and `ratios_at` for the controls. `channel` is the channel of
+    See `load_mix_gradients` for the tables and `ratios_at` for the controls. `channel` is that of
     entry `first`, the first one; each `size` channels have the same ratios.
     """
     lane = tl.arange(0, BLOCK)
@@ -88,7 +99,7 @@ def pool_gradients(
         for start in range(0, size, BLOCK):
             at = begin + start + lane
             inside = start + lane < size
-            d_mean, d_square = mix_gradients(
+            d_mean, d_square = load_mix_gradients(
                 total, dot, rstd, weight, first + at, channel + at, inside
             )
             own_centre += tl.sum(d_mean, 0)

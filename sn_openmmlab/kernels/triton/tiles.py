@@ -1,17 +1,18 @@
-"""View a big tensor of any strides as (outer, rows, positions), and cut it into tiles.
+"""View big tensors of one shape as (outer, rows, positions), and cut them into tiles.
 
 Positions are visited in the input's order in memory, so that a single stride reaches them all in
-every dense format. Otherwise the tensor is copied. Rows are the channels of a sample. Where the
-rows of one sample do not fill a tile, the rows of all samples form one long list.
+every dense format. Rows are the channels of a sample. Where the rows of one sample do not fill a
+tile, the rows of all samples form one long list. Only shapes and strides are looked at here.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
-
-from torch import Tensor
 
 from sn_openmmlab.kernels.triton import tuning
 from sn_openmmlab.kernels.triton.launch import block, blocks
+
+Steps = tuple[int, int, int]
 
 
 class Tiles(NamedTuple):
@@ -24,6 +25,7 @@ class Tiles(NamedTuple):
         tile_rows: rows of a tile.
         tile_positions: positions of a tile.
         unit: a power of two that divides the number of positions and each offset of a row's start.
+        steps: the strides of the three dimensions, for each tensor.
     """
 
     outer: int
@@ -32,6 +34,7 @@ class Tiles(NamedTuple):
     tile_rows: int
     tile_positions: int
     unit: int
+    steps: tuple[Steps, ...]
 
     @property
     def splits(self) -> int:
@@ -44,77 +47,64 @@ class Tiles(NamedTuple):
         return self.outer * self.splits * blocks(self.rows, self.tile_rows)
 
     @property
-    def shape(self) -> dict[str, int]:
-        """The constants of the kernels."""
-        tile = {'ROWS': self.tile_rows, 'POSITIONS': self.tile_positions}
-        return {**tile, 'UNIT': self.unit, 'num_warps': tuning.WARPS}
+    def constants(self) -> tuple[int, int, int]:
+        """ROWS, POSITIONS and UNIT of the kernels."""
+        return self.tile_rows, self.tile_positions, self.unit
 
 
-def visit(x: Tensor, *others: Tensor) -> tuple[Tiles, list[Tensor]]:
-    """Return the tiles for `x` and tensors of its shape, and all of them in three dimensions.
+def visit(shape: Sequence[int], *strides: Sequence[int]) -> Tiles | None:
+    """Return the tiles for tensors of `shape`, (N, C, *); None if one of them had to be copied.
 
     Args:
-        x: (N, C, *); its memory format decides the order of the visit.
-        others: tensors of the same shape, of any strides.
-
-    Returns:
-        The tiles, and the tensors as (outer, rows, positions): views where possible, else copies.
+        shape: of all tensors.
+        strides: of each; the first ones decide the order of the visit.
     """
-    order = _order(x)
-    tensors = [_flat(t.permute(0, 1, *order)) for t in (x, *others)]
-    samples, channels, positions = tensors[0].shape
+    samples, channels, *sizes = shape
+    positions = math.prod(sizes)
+    order = sorted(range(2, len(shape)), key=lambda dim: strides[0][dim], reverse=True)
+    found = [_position_step(shape, own, order) for own in strides]
+    if None in found:
+        return None
+    steps = [(*own[:2], step) for own, step in zip(strides, found, strict=True)]
     small = channels * block(positions, tuning.TILE) < tuning.TILE
-    if small and all(_rows_follow(t) for t in tensors):
-        tensors = [t.view(1, samples * channels, positions) for t in tensors]
-    return _tiles(tensors), tensors
+    if small and all(_rows_follow(shape, own) for own in steps):
+        # One sample's channels, or else the samples, give the distance of the rows.
+        steps = [(0, own[0] if channels == 1 else own[1], own[2]) for own in steps]
+        return _tiles(1, samples * channels, positions, steps)
+    return _tiles(samples, channels, positions, steps)
 
 
-def settle(out: Tensor, visited: Tensor, x: Tensor) -> Tensor:
-    """Return `out`, filled from its `visited` form if that was a copy.
-
-    Args:
-        out: a tensor like `x`.
-        visited: what `visit` returned for it, written by a kernel.
-        x: the first argument of that call.
-    """
-    if visited.data_ptr() != out.data_ptr():
-        ordered = out.permute(0, 1, *_order(x))
-        ordered.copy_(visited.view(ordered.shape))
-    return out
-
-
-def per_row(table: Tensor, tiles: Tiles) -> Tensor:
-    """Return a (C,) table with an entry for each of `tiles.rows`."""
-    return table.repeat(tiles.rows // table.shape[0])
+def _position_step(shape: Sequence[int], strides: Sequence[int], order: list[int]) -> int | None:
+    """Return the stride that reaches all positions in an order of their dimensions, or None."""
+    step, length = None, 1
+    for dim in reversed(order):
+        if shape[dim] <= 1:
+            continue
+        if step is None:
+            step = strides[dim]
+        elif strides[dim] != step * length:
+            return None
+        length *= shape[dim]
+    return 1 if step is None else step
 
 
-def _order(x: Tensor) -> list[int]:
-    """Return the dimensions of the positions, the largest stride first."""
-    return sorted(range(2, x.dim()), key=x.stride, reverse=True)
+def _rows_follow(shape: Sequence[int], steps: Steps) -> bool:
+    samples, channels = shape[:2]
+    return samples == 1 or channels == 1 or steps[0] == channels * steps[1]
 
 
-def _flat(x: Tensor) -> Tensor:
-    return x.flatten(2) if x.dim() > 2 else x.unsqueeze(-1)
-
-
-def _rows_follow(x: Tensor) -> bool:
-    samples, channels, _ = x.shape
-    return samples == 1 or channels == 1 or x.stride(0) == channels * x.stride(1)
-
-
-def _tiles(tensors: list[Tensor]) -> Tiles:
-    x = tensors[0]
-    outer, rows, positions = x.shape
-    adjacent = rows > 1 and positions > 1 and x.stride(1) < x.stride(2)
+def _tiles(outer: int, rows: int, positions: int, steps: list[Steps]) -> Tiles:
+    _, row_step, position_step = steps[0]
+    adjacent = rows > 1 and positions > 1 and row_step < position_step
     least = block(rows, tuning.ADJACENT_ROWS) if adjacent else 1
     tile_positions = block(positions, tuning.TILE // least)
     tile_rows = block(rows, tuning.TILE // tile_positions)
-    return Tiles(outer, rows, positions, tile_rows, tile_positions, _unit(tensors))
+    unit = _unit(positions, steps)
+    return Tiles(outer, rows, positions, tile_rows, tile_positions, unit, tuple(steps))
 
 
-def _unit(tensors: list[Tensor]) -> int:
+def _unit(positions: int, steps: list[Steps]) -> int:
     """Return the largest power of two up to 16 that divides the rows' lengths and offsets."""
-    if any(t.stride(2) != 1 for t in tensors):
+    if any(step != 1 for *_, step in steps):
         return 1
-    steps = (step for t in tensors for step in t.stride()[:2])
-    return math.gcd(16, tensors[0].shape[2], *steps)
+    return math.gcd(16, positions, *(step for own in steps for step in own[:2]))

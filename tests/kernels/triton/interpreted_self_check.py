@@ -11,7 +11,7 @@ from triton.runtime.interpreter import InterpretedFunction
 
 from sn_openmmlab import SwitchNorm
 from sn_openmmlab.kernels import agreement
-from sn_openmmlab.kernels.triton import pass_kernels
+from sn_openmmlab.kernels.triton import pass_kernels, statistics_kernels
 from sn_openmmlab.ops.backends import choose_backend
 from tests.backends import HAS_CPP
 
@@ -43,6 +43,18 @@ def test_an_altered_kernel_is_found(on_fake_gpu, monkeypatch):
     monkeypatch.setattr(pass_kernels, 'load_tile', _altered_load)
 
     with pytest.warns(UserWarning, match="the error of the moments of 'bn' is .*e-02 in contig"):
+        assert choose_backend(torch.zeros(2, 4)) == ('cpp' if HAS_CPP else 'aten')
+
+
+@triton.jit
+def _stay(running, new, share, exists):
+    """Leave running statistics as they are."""
+
+
+def test_running_statistics_that_do_not_move_are_found(on_fake_gpu, monkeypatch):
+    monkeypatch.setattr(statistics_kernels, '_move', _stay)
+
+    with pytest.warns(UserWarning, match="the error of the moments of 'bn' is .* in contig"):
         assert choose_backend(torch.zeros(2, 4)) == ('cpp' if HAS_CPP else 'aten')
 
 

@@ -1,61 +1,73 @@
 """The tables against those of ATen in float64, for scopes in any order and tables of any size."""
 
+from typing import NamedTuple
+
 import pytest
 import torch
 
-from sn_openmmlab.kernels.aten import tables as reference
+from sn_openmmlab.kernels.aten import stages as reference
 from sn_openmmlab.kernels.contract import Forward, Mixture
-from sn_openmmlab.kernels.triton import tables, tuning
+from sn_openmmlab.kernels.triton import plans, stages, tuning
 
 UNIT = torch.finfo(torch.float32).eps
-SCOPES = [('in',), ('bn',), ('ln', 'gn'), ('gn', 'in', 'bn', 'ln'), ('in', 'ln', 'bn')]
-SHAPES = [(2, 6), (1, 1), (0, 6)]
+ALL = ('gn', 'in', 'bn', 'ln')
+SCOPES = [('in',), ('bn',), ('ln', 'gn'), ALL, ('in', 'ln', 'bn')]
+# With the number of groups of channels that have ratios of their own.
+GROUPED = [*((scopes, 1) for scopes in SCOPES), (('ln', 'gn'), 3), (ALL, 3)]
+SHAPES = [(2, 6, 9), (1, 1, 3), (3, 2, 5)]
 OFFSET = 100.0
 
 
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
-    """Make few channels and samples more than a tile holds, so that the loops are tested."""
-    monkeypatch.setattr(tuning, 'MERGE_TILE', 2)
-    monkeypatch.setattr(tuning, 'MOST_PARTS', 1)
+    """Make few channels, samples and positions more than a tile holds, so that loops are tested."""
+    monkeypatch.setattr(tuning, 'TILE', 8)
+    monkeypatch.setattr(tuning, 'MERGE_TILE', 4)
+    monkeypatch.setattr(tuning, 'MOST_PARTS', 2)
     monkeypatch.setattr(tuning, 'MOST_CHANNELS', 2)
+    plans.forward_plan.cache_clear()
+    plans.backward_plan.cache_clear()
+    yield
+    plans.forward_plan.cache_clear()
+    plans.backward_plan.cache_clear()
 
 
-@pytest.fixture(params=SHAPES, ids=str)
-def instances(request):
-    shape = request.param
-    return torch.randn(shape) + OFFSET, torch.rand(shape)
+def _draw(shape):
+    return torch.randn(shape) + OFFSET
 
 
-@pytest.fixture(params=SCOPES, ids='-'.join)
-def mixture(request, instances):
-    groups = 1 if instances[0].shape[1] == 1 else 2
-    return Mixture(request.param, groups, 1, 1e-3)
+def _mixture(scopes, channels):
+    return Mixture(scopes, 1 if channels == 1 else 2, 1, 1e-3)
 
 
-@pytest.fixture
-def batch(instances, mixture):
-    """Return the moments of `'bn'` in float64, as the merged moments of processes are."""
-    if 'bn' not in mixture.scopes:
-        return None
-    return reference.batch_moments(_stacked(instances))
+class Mixed(NamedTuple):
+    """An input, what is mixed of it, and the moments; `batch` is in float64, as of processes."""
+
+    x: torch.Tensor
+    mixture: Mixture
+    controls: tuple[torch.Tensor, torch.Tensor]
+    instances: torch.Tensor
+    batch: torch.Tensor | None
 
 
-@pytest.fixture(params=[1, 3], ids='ratio groups {}'.format)
-def controls(request, mixture, instances):
-    if request.param == 1:
-        return torch.randn(2, len(mixture.scopes)).unbind()
-    groups = min(request.param, instances[0].shape[1])
-    return torch.randn(2, groups, len(mixture.scopes)).unbind()
+@pytest.fixture(params=[(2, 6, 2), (1, 1, 3)], ids=str)
+def shape(request):
+    return request.param
+
+
+@pytest.fixture(params=GROUPED, ids=lambda case: '-'.join([*case[0], str(case[1])]))
+def mixed(request, shape):
+    scopes, groups = request.param
+    x, mixture = _draw(shape), _mixture(scopes, shape[1])
+    sizes = (len(scopes),) if groups == 1 else (min(groups, shape[1]), len(scopes))
+    wants_batch = 'bn' in scopes
+    instances, _ = reference.observe(x, mixture, wants_batch)
+    _, batch = reference.observe(x.double(), mixture, wants_batch)
+    return Mixed(x, mixture, torch.randn(2, *sizes).unbind(), instances, batch)
 
 
 def _double(values):
     return None if values is None else tuple(None if v is None else v.double() for v in values)
-
-
-def _stacked(pair):
-    """Return a pair of tables in float64 as the contract has it."""
-    return None if pair is None else torch.stack(_double(pair))
 
 
 def _assert_near(found, expected, scale, units=16):
@@ -63,69 +75,84 @@ def _assert_near(found, expected, scale, units=16):
     assert ((found.double() - expected).abs() <= units * UNIT * scale).all()
 
 
-def test_batch_moments(instances):
-    found = tables.batch_moments(*instances)
+@pytest.mark.parametrize('scopes', [('in',), ('bn',)], ids='-'.join)
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+def test_moments(shape, scopes):
+    x, mixture = _draw(shape), _mixture(scopes, shape[1])
 
-    mean, var = reference.batch_moments(_stacked(instances))
-    _assert_near(found[0], mean, OFFSET, 1)
-    _assert_near(found[1], var, var + UNIT * OFFSET**2)
+    instances, batch = stages.observe(x, mixture, 'bn' in scopes)
+
+    exact, exact_batch = reference.observe(x.double(), mixture, 'bn' in scopes)
+    for found, expected in [(instances, exact), (batch, exact_batch)]:
+        assert (found is None) == (expected is None)
+        if found is not None:
+            mean, var = expected
+            _assert_near(found[0], mean, OFFSET, 2)
+            # The means of the parts are only known to their rounding.
+            _assert_near(found[1], var, var * (1 + OFFSET / 16) + UNIT * OFFSET**2)
 
 
-def test_mix(instances, batch, controls, mixture):
-    centre, rstd = tables.mix(*instances, batch, controls, mixture)
+def test_mix(mixed):
+    x, mixture, controls, instances, batch = mixed
 
-    exact = reference.mix(_stacked(instances), batch, _double(controls), mixture)
+    _, (centre, rstd) = stages.normalize(x, instances, batch, (None, None), controls, mixture)
+
+    _, exact = reference.normalize(
+        x.double(), instances.double(), batch, (None, None), _double(controls), mixture
+    )
     _assert_near(centre, exact[0], OFFSET, 2)
     # The difference of two means is only known to the rounding of the means.
     _assert_near(rstd, exact[1], exact[1] * (1 + OFFSET * exact[1] / 16))
 
 
 def test_ratios_that_do_not_quite_add_up_to_one_cost_no_digits():
-    mean, var = torch.full((3, 4), 6e4), torch.zeros(3, 4)
+    x = torch.full((3, 4, 1), 6e4)
     controls = torch.tensor([0.3, -0.7, 1.1]), torch.zeros(3)
     mixture = Mixture(('in', 'ln', 'bn'), 1, 0, 1e-5)
+    instances, batch = stages.observe(x, mixture, True)
 
-    centre, _ = tables.mix(mean, var, tables.batch_moments(mean, var), controls, mixture)
+    _, (centre, _) = stages.normalize(x, instances, batch, (None, None), controls, mixture)
 
-    assert torch.equal(centre, mean)
+    assert torch.equal(centre, x[..., 0])
 
 
 @pytest.mark.parametrize('weight_type', [None, torch.float32, torch.bfloat16])
-def test_channel_gradients(instances, weight_type):
-    total, dot = torch.randn(2, *instances[0].shape)
-    rstd = torch.rand_like(total) + 0.5
-    weight = None if weight_type is None else torch.randn(total.shape[1]).to(weight_type)
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+def test_sums(shape, weight_type):
+    x, dy = _draw(shape), torch.randn(shape)
+    mixed = torch.stack((x.mean(2), torch.rand(x.shape[:2]) + 0.5))
+    weight = None if weight_type is None else torch.randn(x.shape[1]).to(weight_type)
 
-    found = tables.channel_gradients(total, dot, rstd, weight)
+    sums, channels = stages.sum_gradients(dy, x, mixed, weight)
 
-    sums, mixed = _stacked((total, dot)), _stacked((rstd, rstd))
-    exact = reference.channel_gradients(sums, mixed, _double([weight])[0])
-    scale = max(1, total.shape[0]) * 4
-    for value, expected in zip(found, exact, strict=True):
-        _assert_near(value, expected, scale)
+    exact, exact_channels = reference.sum_gradients(
+        dy.double(), x.double(), mixed.double(), _double([weight])[0]
+    )
+    scale = 4 * x[:, 0].numel()
+    _assert_near(sums, exact, scale)
+    _assert_near(channels, exact_channels, scale)
 
 
 @pytest.mark.parametrize(('given', 'with_weight'), [(True, False), (False, True)])
-def test_position_gradients(instances, batch, controls, mixture, given, with_weight):
-    shape = instances[0].shape
-    sums = torch.randn(2, *shape).unbind()
-    mixed = instances[0] + 0.1, torch.rand(shape) + 0.5
+def test_gradients(mixed, given, with_weight):
+    x, mixture, controls, instances, batch = mixed
+    dy = torch.randn_like(x)
+    mixed = torch.stack((instances[0] + 0.1, torch.rand(x.shape[:2]) + 0.5))
+    sums = torch.randn(2, *x.shape[:2])
     with_batch = 'bn' in mixture.scopes and not given
-    d_batch = torch.randn(2, shape[1]).unbind() if with_batch else None
-    weight = torch.randn(shape[1]) if with_weight else None
-    positions = 35
+    d_batch = torch.randn(2, x.shape[1]) if with_batch else None
+    weight = torch.randn(x.shape[1]) if with_weight else None
 
-    found = tables.position_gradients(
-        sums, instances, mixed, batch, d_batch, weight, controls, mixture, positions
+    found = stages.input_gradients(
+        *(dy, x, sums, Forward(instances, mixed, batch, weight, controls), d_batch, mixture, True)
     )
 
-    tables_of = (_stacked(instances), _stacked(mixed), batch)
-    forward = Forward(*tables_of, _double([weight])[0], _double(controls))
-    exact = reference.position_gradients(
-        _stacked(sums), forward, _stacked(d_batch), mixture, positions
+    tables = (instances.double(), mixed.double(), batch)
+    forward = Forward(*tables, _double([weight])[0], _double(controls))
+    exact = reference.input_gradients(
+        *(dy.double(), x.double(), sums.double(), forward),
+        *(None if d_batch is None else d_batch.double(), mixture, True),
     )
-    _assert_near(found[0], exact[0], 1.0)
-    # The reference has the shift at 0, Triton's kernels have it at the mixed mean.
-    _assert_near(found[1], exact[1] + mixed[0].double() * exact[0], OFFSET / 16)
-    for value, expected in zip(found[2:], exact[2:], strict=True):
+    _assert_near(found[0], exact[0], OFFSET)
+    for value, expected in zip(found[1:], exact[1:], strict=True):
         _assert_near(value, expected, OFFSET * max(1, instances[0].numel()) ** 0.5)
