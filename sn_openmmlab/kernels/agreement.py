@@ -68,9 +68,8 @@ def by_stages(stages: Stages) -> Passes:
 def allowed_error(dtype: torch.dtype) -> float:
     """Return the largest error that counts as rounding, as a share of the largest value.
 
-    One unit in the last place for the rounding to the type of the result, and for the float32
-    arithmetic before it half of float32's digits: right kernels err in the last of them, wrong ones
-    in the first.
+    The rounding to the type of the result may cost its ε. The arithmetic before it is in float32,
+    and may cost the square root of float32's ε, 3.5e-4: right kernels stay far below that.
     """
     return torch.finfo(dtype).eps + torch.finfo(torch.float32).eps ** 0.5
 

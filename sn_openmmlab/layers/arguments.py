@@ -64,11 +64,8 @@ def check_flag(name: str, value: bool) -> None:
 
 def check_channels(x: Tensor, num_features: int, name: str = 'SwitchNorm') -> None:
     """Raise InputError unless `x` fits a layer of `num_features` channels; see `check_input`."""
-    shape = known_shape(x)
-    if 2 <= len(shape) <= 5 and shape[1] == num_features and x.is_floating_point():
-        return
     check_input(x, name)
-    if shape[1] != num_features:
+    if known_shape(x)[1] != num_features:
         tokens = x.dim() == 3 and x.shape[2] == num_features
         hint = " Tokens of a transformer, (N, L, C), need type='LN' there." if tokens else ''
         raise InputError(

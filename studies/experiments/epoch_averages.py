@@ -1,7 +1,6 @@
 """The metrics with batch average after every epoch of a finished training."""
 
 import json
-import re
 import tempfile
 from dataclasses import replace
 from itertools import islice
@@ -36,7 +35,8 @@ def read_averages(run: Run, work_dir: Path) -> Record:
     record = read_record(run, work_dir)
     file = work_dir / run.name / 'batch_average.json'
     if not file.exists():
-        file.write_text(json.dumps(_measure(run, work_dir)))
+        epochs = len(record.metrics[ACCURACY])
+        file.write_text(json.dumps(_measure(run, work_dir, epochs)))
     metrics = {
         f'{moving(MOMENTUM)}/{ACCURACY}': record.metrics[ACCURACY],
         f'{BATCH_AVERAGES["mean"]}/{ACCURACY}': json.loads(file.read_text()),
@@ -44,11 +44,12 @@ def read_averages(run: Run, work_dir: Path) -> Record:
     return replace(record, metrics=metrics)
 
 
-def _measure(run: Run, work_dir: Path) -> list[float]:
+def _measure(run: Run, work_dir: Path, epochs: int) -> list[float]:
     config = trained_config(run, work_dir)
+    files = [work_dir / run.name / f'epoch_{i + 1}.pth' for i in range(epochs)]
     with tempfile.TemporaryDirectory() as config.work_dir:
         runner = build_runner(config)
-        return [_accuracy(runner, file) for file in _checkpoints(work_dir / run.name)]
+        return [_accuracy(runner, file) for file in files]
 
 
 def _accuracy(runner: Runner, checkpoint: Path) -> float:
@@ -56,7 +57,3 @@ def _accuracy(runner: Runner, checkpoint: Path) -> float:
     batches = islice(train_loader(runner), BATCHES)
     batch_average(runner.model, batches, run_batch, batch_norm=True)
     return evaluate(runner, 'it')[f'it/{ACCURACY}']
-
-
-def _checkpoints(folder: Path) -> list[Path]:
-    return sorted(folder.glob('epoch_*.pth'), key=lambda file: int(re.sub(r'\D', '', file.stem)))
