@@ -1,5 +1,6 @@
 """What the options of the command lines change in a config."""
 
+import atexit
 import os
 from pathlib import Path
 
@@ -45,12 +46,19 @@ def use_launcher(config: Config, launcher: str) -> None:
     if launcher != 'pytorch':
         raise UsageError(f'without CUDA only --launcher pytorch can be used, not {launcher}.')
     torch.distributed.init_process_group('gloo')
+    atexit.register(_leave_group)
     config.model_wrapper_cfg = ConfigDict(
         type='MMDistributedDataParallel',
         device_ids=None,
         broadcast_buffers=False,
         find_unused_parameters=config.get('find_unused_parameters', False),
     )
+
+
+def _leave_group() -> None:
+    # Threads of gloo that outlive the interpreter can abort the process at its end.
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def set_resume(config: Config, resume: str | None) -> None:

@@ -52,6 +52,33 @@ def test_launcher_that_needs_a_gpu_is_refused(
         options.use_launcher(Config({}), launcher)
 
 
+@pytest.mark.parametrize(('ending', 'code'), [('pass', 0), ('raise UsageError("bad")', 2)])
+def test_group_is_left_before_the_interpreter_ends(
+    ending: str, code: int, run_tool: Callable
+) -> None:
+    rank = dict(RANK='0', WORLD_SIZE='1', MASTER_ADDR='127.0.0.1', MASTER_PORT='0')
+    script = f"""
+import atexit
+import torch
+from mmengine.config import Config
+from sn_openmmlab.errors import UsageError, exit_with_sentence
+from sn_openmmlab.runs import options
+
+torch.cuda.is_available = lambda: False
+# The functions of atexit run in reverse order, so this one runs after those of the package.
+atexit.register(lambda: print('in a group:', torch.distributed.is_initialized()))
+
+def main():
+    options.use_launcher(Config({{}}), 'pytorch')
+    print('in a group:', torch.distributed.is_initialized())
+    {ending}
+
+exit_with_sentence(main)
+"""
+    done = run_tool('-c', script, code=code, env=rank)
+    assert done.stdout.splitlines() == ['in a group: True', 'in a group: False']
+
+
 def test_launcher_without_torchrun_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv('RANK', raising=False)
     with pytest.raises(UsageError, match='torchrun --nproc_per_node=N'):
