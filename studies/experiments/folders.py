@@ -56,8 +56,14 @@ def settings_digest(run: Run) -> str:
 
 
 def _settings(config: Config) -> dict[str, Any]:
-    """Return the settings by dotted key, without the work folder and the launcher."""
+    """Return the settings by dotted key, without the work folder and the launcher.
+
+    Of a checkpoint to start from only its run and its name count, as in `sn_b2_s0/epoch_6.pth`:
+    the folder of all runs may be anywhere.
+    """
     kept = {k: v for k, v in config.to_dict().items() if k not in ('work_dir', 'launcher')}
+    if start := kept.get('load_from'):
+        kept['load_from'] = '/'.join(Path(start).parts[-2:])
     return dict(_leaves(kept))
 
 

@@ -125,7 +125,8 @@ def draw_lines(
     axes.set_xticks(sizes, map(str, sizes))
     axes.set(xlabel=size, ylabel=label)
     axes.grid(alpha=0.3)
-    figure.legend(loc='outside upper center', ncols=3, frameon=False)
+    if axes.lines:
+        figure.legend(loc='outside upper center', ncols=3, frameon=False)
     figure.savefig(file, dpi=_DPI)
 
 

@@ -8,7 +8,7 @@ import pytest
 from mmengine.config import Config
 
 from sn_openmmlab.errors import UsageError
-from studies.experiments.folders import is_finished
+from studies.experiments.folders import is_finished, settings_digest
 
 
 def test_run_is_finished_once_it_is_marked(
@@ -44,6 +44,14 @@ def test_run_of_other_settings_is_refused(
     config.dump(file)
     with pytest.raises(UsageError, match=f'sn_b2_s0 was trained with {difference}: '):
         is_finished(run, tmp_path)
+
+
+def test_settings_are_the_same_wherever_the_folder_of_the_start_is(make_run: Callable) -> None:
+    digests = [
+        settings_digest(replace(make_run(), options={'load_from': start}))
+        for start in ('/here/sn_b2_s0/epoch_6.pth', 'work_dirs/sn_b2_s0/epoch_6.pth', 'sn_b2_s1/e')
+    ]
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_run_whose_config_has_changed_since_is_refused(
