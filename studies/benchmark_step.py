@@ -18,7 +18,7 @@ from studies.presentation.output import write_data
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIG = 'configs/detection/faster_rcnn/faster-rcnn_r50_fpn_sn-all_1x_coco.py'
-ROUNDS = 3
+ROUNDS = 7
 SIZE = (256, 384)
 
 
@@ -32,7 +32,7 @@ def main() -> None:
         'images': 2,
         'size': SIZE,
         'rounds': ROUNDS,
-        'milliseconds': time_in_turns(steps, ROUNDS, device),
+        'milliseconds': time_in_turns(steps, ROUNDS, device, calls=1),
     }
     write_data(data, args.out / 'step.json')
     print(step_table(data))
