@@ -212,7 +212,7 @@ def _over_shapes(name: str, group: Group) -> str:
     """Return the ratio of the fused SN to a layer: the geometric mean over the shapes per round."""
     times = [record['milliseconds'] for record in group]
     if name not in times[0]:
-        return '–'
+        return '-'
     per_shape = [ratios(own[FUSED], own[name]) for own in times]
     return spread([geometric_mean(found) for found in zip(*per_shape, strict=True)], '.2f')
 

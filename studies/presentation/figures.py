@@ -30,7 +30,8 @@ def draw_growth(records: Sequence[dict[str, Any]], title: str, file: Path) -> No
     figure, axes = _one_plot()
     elements = [record['elements'] for record in records]
     for name in (BN, FUSED):
-        axes.plot(elements, [median(r['milliseconds'][name]) for r in records], marker='o', label=name)
+        times = [median(record['milliseconds'][name]) for record in records]
+        axes.plot(elements, times, marker='o', label=name)
     largest = records[-1]
     slope = median(largest['milliseconds'][FUSED]) / largest['elements']
     axes.plot(elements, [slope * n for n in elements], ':', color='grey', label='proportional')

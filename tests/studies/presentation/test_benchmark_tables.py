@@ -45,7 +45,7 @@ def test_a_layer_that_was_not_timed_has_no_ratio():
     records = [*RECORDS, {**CASE, 'what': 'evaluation', 'milliseconds': evaluated}]
 
     assert tables.summary_table(records).endswith(
-        '| float32 | NCHW | evaluation | 1.00 (1.00 to 1.00) | 1.00 | – | – |'
+        '| float32 | NCHW | evaluation | 1.00 (1.00 to 1.00) | 1.00 | - | - |'
     )
 
 
