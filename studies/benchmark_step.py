@@ -10,7 +10,7 @@ import torch
 from sn_openmmlab.errors import exit_with_sentence
 from sn_openmmlab.runs.config import read_config
 from studies.benchmarks.command_line import read_arguments
-from studies.benchmarks.steps import training_steps
+from studies.benchmarks.steps import norm_share, training_steps
 from studies.benchmarks.timing import time_in_turns
 from studies.presentation.benchmark_tables import step_table
 from studies.presentation.machine import describe
@@ -33,6 +33,7 @@ def main() -> None:
         'size': SIZE,
         'rounds': ROUNDS,
         'milliseconds': time_in_turns(steps, ROUNDS, device, calls=1),
+        'norm_share': {name: norm_share(step) for name, step in steps.items()},
     }
     write_data(data, args.out / 'step.json')
     print(step_table(data))

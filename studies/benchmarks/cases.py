@@ -17,7 +17,7 @@ from studies.benchmarks.baselines import (
     forward_backward,
 )
 from studies.benchmarks.memory import peak_bytes
-from studies.benchmarks.timing import calls_per_turn, time_in_turns
+from studies.benchmarks.timing import calls_per_turn, threads_for, time_in_turns
 
 # The maps of a ResNet-50 on two images of 800 × 1216, and of heads on 512 and 1024 RoIs.
 SHAPES = (
@@ -29,7 +29,7 @@ SHAPES = (
     (512, 256, 7, 7),
     (1024, 256, 14, 14),
 )
-# Below 10⁵ elements, where the fixed cost of a call counts.
+# Where the fixed cost of a call counts.
 SMALL_SHAPES = ((2, 64, 8, 8), (2, 512, 4, 4), (2, 256, 12, 12))
 # The layers that are compared on small maps and in evaluation mode.
 _FEW = (BN, GN, ATEN, FUSED)
@@ -82,13 +82,8 @@ def measure(case: Case, device: torch.device, rounds: int) -> list[dict[str, Any
         'evaluation': {name: evaluation(layer, x) for name, layer in few.items()},
     }
     calls = calls_per_turn(x.numel())
-    records = [
-        {
-            **case.record(),
-            'what': what,
-            'milliseconds': time_in_turns(functions, rounds, device, calls),
-        }
-        for what, functions in runs.items()
-    ]
+    with threads_for(x.numel()):
+        times = {what: time_in_turns(own, rounds, device, calls) for what, own in runs.items()}
+    records = [{**case.record(), 'what': what, 'milliseconds': own} for what, own in times.items()]
     memory = {name: peak_bytes(runs['forward+backward'][name], device) for name in (BN, FUSED)}
     return [*records, {**case.record(), 'what': 'peak memory', 'bytes': memory}]

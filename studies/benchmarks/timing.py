@@ -3,7 +3,8 @@
 import ctypes
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from statistics import median
 
 import torch
@@ -13,6 +14,9 @@ import torch
 _ELEMENTS_PER_TURN = 10**6
 _MOST_CALLS = 100
 _CUDA_CALLS = 5
+# Fewer elements than this are timed on one thread: BatchNorm starts others for them as well, and
+# waits for them longer than it computes where they sleep between calls, as our tools have them.
+SMALL = 10**5
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
 
@@ -31,6 +35,17 @@ def keep_freed_memory() -> bool:
 def calls_per_turn(elements: int) -> int:
     """Return how often to call a function on this many elements in a turn: 2 to 100 times."""
     return max(2, min(_MOST_CALLS, _ELEMENTS_PER_TURN // elements))
+
+
+@contextmanager
+def threads_for(elements: int) -> Iterator[None]:
+    """Use one thread inside if there are fewer elements than `SMALL`."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if elements < SMALL else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def time_in_turns(

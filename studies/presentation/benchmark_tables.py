@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from studies.benchmarks.baselines import BN, FUSED
+from studies.benchmarks.timing import SMALL
 from studies.presentation.markdown import group_by, table
 
 Record = dict[str, Any]
@@ -14,8 +15,6 @@ Group = Sequence[Record]
 
 _INPUT = ('dtype', 'format', 'what')
 _INPUT_TITLES = ('type', 'format', 'direction')
-# Where the fixed cost of a call counts.
-SMALL = 10**5
 
 
 def geometric_mean(values: Iterable[float]) -> float:
@@ -94,11 +93,12 @@ def bandwidth_table(records: Group) -> str:
 
 
 def step_table(data: Record) -> str:
-    """Return the milliseconds of a training step per norm, and SN's ratio to each."""
+    """Return milliseconds per step, SN's ratio to each norm, and the share of the norm layers."""
     times = data['milliseconds']
     columns = {
         'ms per step': lambda names: spread(times[names[0]], '.0f'),
         'SN / norm': lambda names: spread(ratios(times['SN'], times[names[0]]), '.3f'),
+        'share of the norm layers': lambda names: f'{data["norm_share"][names[0]]:.1%}',
     }
     return table(times, ['norm'], lambda name: (name,), columns)
 
@@ -169,7 +169,7 @@ def all_tables(data: Record) -> str:
     timed = [record for record in data['records'] if 'milliseconds' in record]
     parts = []
     for small, group in group_by(timed, _is_small).items():
-        size = 'fewer than 10⁵ elements' if small else 'maps of a detector'
+        size = 'fewer than 10⁵ elements, one thread' if small else 'maps of a detector'
         parts += [f'## {size[0].upper()}{size[1:]}', summary_table(group)]
         for cells, measured in group_by(group, partial(_cells, _INPUT)).items():
             parts += [f'### {", ".join(cells)}, {size} (ms)', time_table(measured)]

@@ -3,7 +3,7 @@
 import torch
 
 from studies.benchmarks.memory import peak_bytes
-from studies.benchmarks.timing import calls_per_turn, time_in_turns
+from studies.benchmarks.timing import calls_per_turn, threads_for, time_in_turns
 
 CPU = torch.device('cpu')
 
@@ -28,6 +28,16 @@ def test_small_inputs_get_more_calls():
         2,
         2,
     ]
+
+
+def test_small_inputs_get_one_thread(monkeypatch):
+    threads = [3]
+    monkeypatch.setattr(torch, 'get_num_threads', lambda: threads[-1])
+    monkeypatch.setattr(torch, 'set_num_threads', threads.append)
+    for elements, inside in ((10**5 - 1, 1), (10**5, 3)):
+        with threads_for(elements):
+            assert threads[-1] == inside
+        assert threads[-1] == 3
 
 
 def test_peak_is_the_most_memory_held_at_a_time():

@@ -57,8 +57,8 @@ def test_small_maps_have_tables_of_their_own():
     assert titles == [
         '## Maps of a detector',
         '### float32, NCHW, forward, maps of a detector (ms)',
-        '## Fewer than 10⁵ elements',
-        '### float32, NCHW, forward, fewer than 10⁵ elements (ms)',
+        '## Fewer than 10⁵ elements, one thread',
+        '### float32, NCHW, forward, fewer than 10⁵ elements, one thread (ms)',
         '## Memory',
     ]
 
@@ -72,15 +72,16 @@ def test_a_row_per_shape():
 def test_memory_growth_steps_bandwidth_and_errors():
     memory = [{**CASE, 'bytes': {'BN': 2e6, 'SN fused': 1e6}}]
     growth = [{'elements': 1000, 'milliseconds': {'BN': [1.0], 'SN fused': [2.0]}}]
-    steps = {'milliseconds': {'GN': [100.0, 110.0], 'SN': [110.0, 110.0]}}
+    times = {'GN': [100.0, 110.0], 'SN': [110.0, 110.0]}
+    steps = {'milliseconds': times, 'norm_share': {'GN': 0.125, 'SN': 0.0204}}
     bandwidth = [{**CASE, 'share_of_copy': {'BN': 0.5, 'SN fused': 0.9}}]
     errors = {'backend': 'aten', 'dtype': 'float32', 'format': 'NCHW', 'bound': 1e-4}
 
     assert tables.memory_table(memory).endswith('| 2×3×4×5 | 2.0 | 1.0 | 0.500 |')
     assert tables.growth_table(growth).endswith('| 1,000 | 1.00 | 2.00 | 2000.00 |')
     assert tables.step_table(steps).split('\n')[2:] == [
-        '| GN | 105 (100 to 110) | 1.050 (1.000 to 1.100) |',
-        '| SN | 110 (110 to 110) | 1.000 (1.000 to 1.000) |',
+        '| GN | 105 (100 to 110) | 1.050 (1.000 to 1.100) | 12.5% |',
+        '| SN | 110 (110 to 110) | 1.000 (1.000 to 1.000) | 2.0% |',
     ]
     assert tables.bandwidth_table(bandwidth).endswith('| 50% | 90% |')
     table = tables.correctness_table([{**errors, 'errors': {'y': 2e-7}}])
