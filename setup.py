@@ -92,7 +92,8 @@ def kernels() -> dict[str, Any]:
         '.'.join([*KERNELS.parts, name]),
         [str(file) for file in sorted(KERNELS.glob('csrc/*.cpp'))],
         depends=[str(file) for file in sorted(KERNELS.glob('csrc/*'))],
-        extra_compile_args=['-O3', '-fopenmp', '-Wno-psabi'],
+        # A square root that may set errno is not vectorized.
+        extra_compile_args=['-O3', '-fno-math-errno', '-fopenmp', '-Wno-psabi'],
         extra_link_args=['-fopenmp'],
     )
     build = BuildKernels.with_options(no_python_abi_suffix=True)

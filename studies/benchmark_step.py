@@ -10,7 +10,7 @@ import torch
 from sn_openmmlab.errors import exit_with_sentence
 from sn_openmmlab.runs.config import read_config
 from studies.benchmarks.command_line import read_arguments
-from studies.benchmarks.steps import training_steps
+from studies.benchmarks.steps import norm_share, training_steps
 from studies.benchmarks.timing import time_in_turns
 from studies.presentation.benchmark_tables import step_table
 from studies.presentation.machine import describe
@@ -18,7 +18,7 @@ from studies.presentation.output import write_data
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIG = 'configs/detection/faster_rcnn/faster-rcnn_r50_fpn_sn-all_1x_coco.py'
-ROUNDS = 3
+ROUNDS = 7
 SIZE = (256, 384)
 
 
@@ -32,7 +32,8 @@ def main() -> None:
         'images': 2,
         'size': SIZE,
         'rounds': ROUNDS,
-        'milliseconds': time_in_turns(steps, ROUNDS, device),
+        'milliseconds': time_in_turns(steps, ROUNDS, device, calls=1),
+        'norm_share': {name: norm_share(step) for name, step in steps.items()},
     }
     write_data(data, args.out / 'step.json')
     print(step_table(data))

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from sn_openmmlab.errors import UsageError, exit_with_sentence
-from studies.benchmarks.bandwidth import copy_bandwidth, with_bandwidth
+from studies.benchmarks.bandwidth import STREAMS, copy_bandwidth, with_bandwidth
 from studies.benchmarks.cases import all_cases, measure
 from studies.benchmarks.correctness import check_backend
 from studies.benchmarks.growth import measure_growth
@@ -58,8 +58,8 @@ def main() -> None:
             skipped.append(case)
             continue
         for record in measure(case, device, ROUNDS):
-            timed = 'milliseconds' in record
-            data['records'].append(with_bandwidth(record, copy) if timed else record)
+            moves = record['what'] in STREAMS
+            data['records'].append(with_bandwidth(record, copy) if moves else record)
         write_data(data, args.out / 'gpu.json')
     print(benchmark_tables.all_tables(data))
     print(benchmark_tables.bandwidth_table([r for r in data['records'] if 'share_of_copy' in r]))

@@ -1,15 +1,18 @@
 """The layers that are timed beside each other."""
 
+import copy
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from sn_openmmlab.layers.switch_norm import SwitchNorm
+from sn_openmmlab.ops.backends import use_backend
 
-BN = 'BN'
+BN, GN = 'BN', 'GN'
 FUSED = 'SN fused'
 PLAIN = 'SN plain'
+ATEN = 'SN aten'
 
 
 class ChainSwitchNorm(SwitchNorm):
@@ -34,6 +37,15 @@ class ChainSwitchNorm(SwitchNorm):
             for running, new in ((self.running_mean, mean_bn), (self.running_var, var_bn)):
                 running.lerp_(new.flatten().to(running.dtype), self.momentum)
         return y * self.weight.view(shape) + self.bias.view(shape)
+
+
+class AtenSwitchNorm(SwitchNorm):
+    """SN on the backend that is made of torch's calls, which needs no compiled kernel."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalize ``x``, (N, C, H, W)."""
+        with use_backend('aten'):
+            return super().forward(x)
 
 
 class SingleRankSyncBN(nn.BatchNorm2d):
@@ -63,9 +75,10 @@ def compared_layers(channels: int, x: Tensor) -> dict[str, nn.Module]:
     """
     layers = {
         BN: nn.BatchNorm2d(channels),
-        'GN': nn.GroupNorm(32, channels).to(x.dtype),
+        GN: nn.GroupNorm(32, channels).to(x.dtype),
         'IN': nn.InstanceNorm2d(channels, affine=True).to(x.dtype),
         PLAIN: ChainSwitchNorm(channels, correction=1),
+        ATEN: AtenSwitchNorm(channels),
         FUSED: SwitchNorm(channels),
         'SN compiled': _compiled(SwitchNorm(channels)),
     }
@@ -80,13 +93,18 @@ def _compiled(layer: nn.Module) -> nn.Module:
 
 
 def forward(layer: nn.Module, x: Tensor) -> Callable[[], object]:
-    """Return a function that runs the forward pass in training mode, without autograd."""
+    """Return a function that runs the forward pass without autograd, in the mode of the layer."""
 
     def run() -> Tensor:
         with torch.no_grad():
             return layer(x)
 
     return run
+
+
+def evaluation(layer: nn.Module, x: Tensor) -> Callable[[], object]:
+    """Return a function that runs a copy of the layer in evaluation mode, without autograd."""
+    return forward(copy.deepcopy(layer).eval(), x)
 
 
 def forward_backward(layer: nn.Module, x: Tensor, dy: Tensor) -> Callable[[], object]:

@@ -6,9 +6,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from studies.benchmarks.baselines import BN, FUSED, compared_layers, forward, forward_backward
+from studies.benchmarks.baselines import (
+    ATEN,
+    BN,
+    FUSED,
+    GN,
+    compared_layers,
+    evaluation,
+    forward,
+    forward_backward,
+)
 from studies.benchmarks.memory import peak_bytes
-from studies.benchmarks.timing import time_in_turns
+from studies.benchmarks.timing import calls_per_turn, threads_for, time_in_turns
 
 # The maps of a ResNet-50 on two images of 800 × 1216, and of heads on 512 and 1024 RoIs.
 SHAPES = (
@@ -20,6 +29,10 @@ SHAPES = (
     (512, 256, 7, 7),
     (1024, 256, 14, 14),
 )
+# Where the fixed cost of a call counts.
+SMALL_SHAPES = ((2, 64, 8, 8), (2, 512, 4, 4), (2, 256, 12, 12))
+# The layers that are compared on small maps and in evaluation mode.
+_FEW = (BN, GN, ATEN, FUSED)
 FORMATS = {'NCHW': torch.contiguous_format, 'channels_last': torch.channels_last}
 DTYPES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
 
@@ -48,25 +61,29 @@ def all_cases() -> list[Case]:
         Case(shape, memory_format, dtype)
         for memory_format in FORMATS
         for dtype in DTYPES
-        for shape in SHAPES
+        for shape in SHAPES + SMALL_SHAPES
     ]
 
 
 def measure(case: Case, device: torch.device, rounds: int) -> list[dict[str, Any]]:
-    """Time all layers on a case, and measure the memory of the fused SN and of BN.
+    """Time the layers on a case, and measure the memory of the fused SN and of BN.
 
-    Return a record per measurement. It holds the case, `what` (forward, forward+backward or peak
-    memory), and `milliseconds` or `bytes` by layer.
+    Return a record per measurement. It holds the case, `what` (forward, forward+backward,
+    evaluation or peak memory), and by layer the `milliseconds` of each round or `bytes`.
     """
     x, dy = case.tensor(device), case.tensor(device)
     layers = compared_layers(case.shape[1], x)
+    few = {name: layers[name] for name in _FEW}
+    if case.shape in SMALL_SHAPES:
+        layers = few
     runs = {
         'forward': {name: forward(layer, x) for name, layer in layers.items()},
         'forward+backward': {name: forward_backward(m, x, dy) for name, m in layers.items()},
+        'evaluation': {name: evaluation(layer, x) for name, layer in few.items()},
     }
-    records = [
-        {**case.record(), 'what': what, 'milliseconds': time_in_turns(functions, rounds, device)}
-        for what, functions in runs.items()
-    ]
+    calls = calls_per_turn(x.numel())
+    with threads_for(x.numel()):
+        times = {what: time_in_turns(own, rounds, device, calls) for what, own in runs.items()}
+    records = [{**case.record(), 'what': what, 'milliseconds': own} for what, own in times.items()]
     memory = {name: peak_bytes(runs['forward+backward'][name], device) for name in (BN, FUSED)}
     return [*records, {**case.record(), 'what': 'peak memory', 'bytes': memory}]

@@ -7,12 +7,23 @@ import torch
 from mmengine.config import Config, ConfigDict
 from mmengine.registry import MODELS, init_default_scope
 from torch import nn
+from torch.profiler import ProfilerActivity, profile
 
 NORMS = {
     'BN': dict(type='BN', requires_grad=True),
     'GN': dict(type='GN', num_groups=32, requires_grad=True),
     'SN': dict(type='SN'),
 }
+
+# What computes a norm layer, in a trace of torch's profiler.
+_KERNELS = (
+    'aten::native_batch_norm',
+    'aten::native_group_norm',
+    'sn_openmmlab::switch_norm_forward',
+    'aten::native_batch_norm_backward',
+    'aten::native_group_norm_backward',
+    'sn_openmmlab::switch_norm_backward',
+)
 
 
 def training_steps(
@@ -32,6 +43,16 @@ def training_steps(
     init_default_scope('mmdet')
     data = demo_mm_inputs(2, image_shapes=[(3, *size)] * 2, num_classes=80, num_items=[8, 8])
     return {name: _step(_build(config, norm).to(device), data) for name, norm in NORMS.items()}
+
+
+def norm_share(step: Callable[[], None]) -> float:
+    """Return the share of a step's time that its norm layers take, by torch's profiler."""
+    step()
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        step()
+    events = profiler.key_averages()
+    whole = sum(event.self_cpu_time_total for event in events)
+    return sum(event.cpu_time_total for event in events if event.key in _KERNELS) / whole
 
 
 def with_norm(part: Any, norm: dict[str, Any]) -> Any:

@@ -3,13 +3,20 @@
 import ctypes
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from statistics import median
 
 import torch
 
-CALLS_PER_TURN = 2
+# In a turn, calls together go over about as many elements as this: single calls on small inputs are
+# too short for a clock.
+_ELEMENTS_PER_TURN = 10**6
+_MOST_CALLS = 100
 _CUDA_CALLS = 5
+# Fewer elements than this are timed on one thread: BatchNorm starts others for them as well, and
+# waits for them longer than it computes where they sleep between calls, as our tools have them.
+SMALL = 10**5
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
 
@@ -25,26 +32,43 @@ def keep_freed_memory() -> bool:
     return bool(libc.mallopt(_M_MMAP_MAX, 0) and libc.mallopt(_M_TRIM_THRESHOLD, 2**31 - 1))
 
 
+def calls_per_turn(elements: int) -> int:
+    """Return how often to call a function on this many elements in a turn: 2 to 100 times."""
+    return max(2, min(_MOST_CALLS, _ELEMENTS_PER_TURN // elements))
+
+
+@contextmanager
+def threads_for(elements: int) -> Iterator[None]:
+    """Use one thread inside if there are fewer elements than `SMALL`."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if elements < SMALL else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def time_in_turns(
-    functions: Mapping[str, Callable[[], object]], rounds: int, device: torch.device
-) -> dict[str, float]:
-    """Return the median time of each function in milliseconds.
+    functions: Mapping[str, Callable[[], object]], rounds: int, device: torch.device, calls: int
+) -> dict[str, list[float]]:
+    """Return the milliseconds of each function in each round.
 
     In every round each function takes its turn: one call to warm up its caches and its memory,
-    then `CALLS_PER_TURN` timed calls.
+    then timed calls, of which the median counts. Times of one round can be compared.
 
     Args:
         functions: the functions to time, by name.
         rounds: the number of rounds.
         device: the device they run on.
+        calls: the number of timed calls in a turn.
     """
     clock = _time_on_cuda if device.type == 'cuda' else _time_on_cpu
     times = {name: [] for name in functions}
     for _ in range(rounds):
         for name, function in functions.items():
             function()
-            times[name] += [clock(function) for _ in range(CALLS_PER_TURN)]
-    return {name: median(values) for name, values in times.items()}
+            times[name].append(median(clock(function) for _ in range(calls)))
+    return times
 
 
 def _time_on_cpu(function: Callable[[], object]) -> float:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from math import exp, log
+from math import exp, log, prod
 from statistics import median
 from typing import Any
 
-from studies.benchmarks.baselines import BN, FUSED, PLAIN
+from studies.benchmarks.baselines import BN, FUSED
+from studies.benchmarks.timing import SMALL
 from studies.presentation.markdown import group_by, table
 
 Record = dict[str, Any]
@@ -22,11 +23,22 @@ def geometric_mean(values: Iterable[float]) -> float:
     return exp(sum(map(log, values)) / len(values))
 
 
+def spread(values: Sequence[float], digits: str) -> str:
+    """Return the median, and the least and the most in brackets."""
+    return f'{median(values):{digits}} ({min(values):{digits}} to {max(values):{digits}})'
+
+
+def ratios(times: Sequence[float], others: Sequence[float]) -> list[float]:
+    """Return the ratio of two times of each round."""
+    return [time / other for time, other in zip(times, others, strict=True)]
+
+
 def time_table(records: Group) -> str:
-    """Return the milliseconds of every layer per shape, and two ratios of the fused SN."""
-    columns = {name: _value('milliseconds', name, '.2f') for name in records[0]['milliseconds']}
-    columns['fused / BN'] = _ratio('milliseconds', FUSED, BN, '.2f')
-    columns['plain / fused'] = _ratio('milliseconds', PLAIN, FUSED, '.2f')
+    """Return the milliseconds of every layer per shape, and the ratio of the fused SN to BN."""
+    columns = {name: partial(_milliseconds, name) for name in records[0]['milliseconds']}
+    columns['fused / BN'] = lambda group: spread(
+        ratios(group[0]['milliseconds'][FUSED], group[0]['milliseconds'][BN]), '.2f'
+    )
     return table(records, ['shape'], _shape, columns)
 
 
@@ -39,21 +51,24 @@ def memory_table(records: Group) -> str:
 
 def growth_table(records: Group) -> str:
     """Return milliseconds, and nanoseconds per element, over the size."""
-    columns = {f'{name} ms': _value('milliseconds', name, '.3f') for name in (BN, FUSED)}
+    columns = {f'{name} ms': partial(_milliseconds, name) for name in (BN, FUSED)}
     columns[f'{FUSED} ns/element'] = lambda group: (
-        f'{group[0]["milliseconds"][FUSED] / group[0]["elements"] * 1e6:.2f}'
+        f'{median(group[0]["milliseconds"][FUSED]) / group[0]["elements"] * 1e6:.2f}'
     )
     return table(records, ['elements'], lambda record: (f'{record["elements"]:,}',), columns)
 
 
 def summary_table(records: Group) -> str:
     """Compare the fused SN with every layer over all shapes, per type, format and direction."""
-    others = [name for name in records[0]['milliseconds'] if name not in (BN, PLAIN, FUSED)]
+    names = list(dict.fromkeys(name for record in records for name in record['milliseconds']))
     columns = {
-        'fused / BN': _over_shapes(geometric_mean, FUSED, BN),
-        'at most': _over_shapes(max, FUSED, BN),
-        'plain / fused at least': _over_shapes(min, PLAIN, FUSED),
-        **{f'fused / {name}': _over_shapes(geometric_mean, FUSED, name) for name in others},
+        'fused / BN': partial(_over_shapes, BN),
+        'worst shape': _worst_shape,
+        **{
+            f'fused / {name}': partial(_over_shapes, name)
+            for name in names
+            if name not in (BN, FUSED)
+        },
     }
     return table(records, _INPUT_TITLES, partial(_cells, _INPUT), columns)
 
@@ -78,11 +93,12 @@ def bandwidth_table(records: Group) -> str:
 
 
 def step_table(data: Record) -> str:
-    """Return the milliseconds of a training step per norm, and SN's ratio to each."""
+    """Return milliseconds per step, SN's ratio to each norm, and the share of the norm layers."""
     times = data['milliseconds']
     columns = {
-        'ms per step': lambda names: f'{times[names[0]]:.0f}',
-        'SN / norm': lambda names: f'{times["SN"] / times[names[0]]:.3f}',
+        'ms per step': lambda names: spread(times[names[0]], '.0f'),
+        'SN / norm': lambda names: spread(ratios(times['SN'], times[names[0]]), '.3f'),
+        'share of the norm layers': lambda names: f'{data["norm_share"][names[0]]:.1%}',
     }
     return table(times, ['norm'], lambda name: (name,), columns)
 
@@ -90,33 +106,22 @@ def step_table(data: Record) -> str:
 def import_table(data: Record) -> str:
     """Return the CPU seconds of processes that import the package or not: median, least, most."""
 
-    def spread(name: str, rows: Sequence[tuple[str, dict[str, list[float]]]]) -> str:
-        times = rows[0][1][name]
-        return f'{median(times):.2f} ({min(times):.2f} to {max(times):.2f})'
+    def cell(name: str, rows: Sequence[tuple[str, dict[str, list[float]]]]) -> str:
+        return spread(rows[0][1][name], '.2f')
 
-    columns = {name: partial(spread, name) for name in ('alone', 'with sn_openmmlab')}
+    columns = {name: partial(cell, name) for name in ('alone', 'with sn_openmmlab')}
     rows = data['cpu_seconds'].items()
     return table(rows, ['CPU seconds'], lambda row: (row[0],), columns)
 
 
 def host_table(data: Record) -> str:
-    """Return the microseconds of BN and SN on the host, and SN over BN: median, least, most.
-
-    Each ratio is of two times of one round.
-    """
-
-    def spread(values: Sequence[float], digits: str) -> str:
-        return f'{median(values):{digits}} ({min(values):{digits}} to {max(values):{digits}})'
-
-    def over(rounds: Sequence[float], others: Sequence[float]) -> str:
-        return spread([a / b for a, b in zip(rounds, others, strict=True)], '.2f')
-
+    """Return the microseconds of BN and SN on the host, and SN over BN: median, least, most."""
     cells = []
     for what, times in data['microseconds'].items():
         first, second, *_ = times
         for name, rounds in times.items():
-            ratios = [over(rounds, times[other]) for other in (first, second)]
-            cells.append((what, name, spread(rounds, '.1f'), *ratios))
+            over = [spread(ratios(rounds, times[other]), '.2f') for other in (first, second)]
+            cells.append((what, name, spread(rounds, '.1f'), *over))
     titles = ['', '', 'µs', f'over {first}', f'over {second}']
     return table(cells, titles, lambda cell: cell, {})
 
@@ -125,17 +130,16 @@ def busy_table(data: Record) -> str:
     """Return the milliseconds of a training step, alone and on busy cores: median, least, most."""
     titles = {'alone': 'alone', 'beside': f'beside {data["beside"]} single-threaded processes'}
 
-    def spread(threads: str, places: Sequence[str]) -> str:
-        times = data['milliseconds'][places[0]][threads]
-        return f'{median(times):.0f} ({min(times):.0f} to {max(times):.0f})'
+    def cell(threads: str, places: Sequence[str]) -> str:
+        return spread(data['milliseconds'][places[0]][threads], '.0f')
 
     def ratio(places: Sequence[str]) -> str:
         times = data['milliseconds'][places[0]]
         return f'{median(times["sleep"]) / median(times["spin"]):.3f}'
 
     columns: dict[str, Callable[[Sequence[str]], str]] = {
-        'threads spin': partial(spread, 'spin'),
-        'threads sleep': partial(spread, 'sleep'),
+        'threads spin': partial(cell, 'spin'),
+        'threads sleep': partial(cell, 'sleep'),
         'sleep / spin': ratio,
     }
     return table(titles, ['ms per step'], lambda place: (titles[place],), columns)
@@ -145,8 +149,7 @@ def sparse_table(data: Record) -> str:
     """Return CPU milliseconds, their ratio to BN (median, least, most) and peak MB of inference."""
 
     def ratio(rows: Sequence[tuple[str, str, Record]]) -> str:
-        found = rows[0][2]['ratios']
-        return f'{median(found):.2f} ({min(found):.2f} to {max(found):.2f})'
+        return spread(rows[0][2]['ratios'], '.2f')
 
     rows = [
         (kind, name, record)
@@ -164,16 +167,24 @@ def sparse_table(data: Record) -> str:
 def all_tables(data: Record) -> str:
     """Return every table of a data file, with headings."""
     timed = [record for record in data['records'] if 'milliseconds' in record]
-    parts = ['## Summary', summary_table(timed)]
-    for cells, group in group_by(timed, partial(_cells, _INPUT)).items():
-        parts += [f'### {", ".join(cells)} (ms)', time_table(group)]
+    parts = []
+    for small, group in group_by(timed, _is_small).items():
+        size = 'fewer than 10⁵ elements, one thread' if small else 'maps of a detector'
+        parts += [f'## {size[0].upper()}{size[1:]}', summary_table(group)]
+        for cells, measured in group_by(group, partial(_cells, _INPUT)).items():
+            parts += [f'### {", ".join(cells)}, {size} (ms)', time_table(measured)]
+    parts.append('## Memory')
     measured = [record for record in data['records'] if 'bytes' in record]
     for cells, group in group_by(measured, partial(_cells, ('dtype', 'format'))).items():
         title = f'### {", ".join(cells)}, peak memory of forward+backward (MB)'
         parts += [title, memory_table(group)]
     if data.get('growth'):
-        parts += ['### Growth with the size', growth_table(data['growth'])]
+        parts += ['## Growth with the size', growth_table(data['growth'])]
     return '\n\n'.join(parts)
+
+
+def _is_small(record: Record) -> bool:
+    return prod(record['shape']) < SMALL
 
 
 def _cells(keys: Sequence[str], record: Record) -> tuple[str, ...]:
@@ -192,14 +203,23 @@ def _ratio(quantity: str, name: str, other: str, form: str) -> Callable[[Group],
     return lambda group: f'{group[0][quantity][name] / group[0][quantity][other]:{form}}'
 
 
-def _over_shapes(
-    combine: Callable[[Iterable[float]], float], name: str, other: str
-) -> Callable[[Group], str]:
-    def cell(group: Group) -> str:
-        times = [record['milliseconds'] for record in group]
-        return f'{combine(t[name] / t[other] for t in times):.2f}'
+def _milliseconds(name: str, group: Group) -> str:
+    # Significant digits: the times go from microseconds to a second.
+    return f'{median(group[0]["milliseconds"][name]):#.3g}'.rstrip('.')
 
-    return cell
+
+def _over_shapes(name: str, group: Group) -> str:
+    """Return the ratio of the fused SN to a layer: the geometric mean over the shapes per round."""
+    times = [record['milliseconds'] for record in group]
+    if name not in times[0]:
+        return '-'
+    per_shape = [ratios(own[FUSED], own[name]) for own in times]
+    return spread([geometric_mean(found) for found in zip(*per_shape, strict=True)], '.2f')
+
+
+def _worst_shape(group: Group) -> str:
+    times = [record['milliseconds'] for record in group]
+    return f'{max(median(ratios(own[FUSED], own[BN])) for own in times):.2f}'
 
 
 def _error(name: str) -> Callable[[Group], str]:

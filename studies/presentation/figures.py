@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,10 @@ def draw_growth(records: Sequence[dict[str, Any]], title: str, file: Path) -> No
     figure, axes = _one_plot()
     elements = [record['elements'] for record in records]
     for name in (BN, FUSED):
-        axes.plot(elements, [r['milliseconds'][name] for r in records], marker='o', label=name)
+        times = [median(record['milliseconds'][name]) for record in records]
+        axes.plot(elements, times, marker='o', label=name)
     largest = records[-1]
-    slope = largest['milliseconds'][FUSED] / largest['elements']
+    slope = median(largest['milliseconds'][FUSED]) / largest['elements']
     axes.plot(elements, [slope * n for n in elements], ':', color='grey', label='proportional')
     axes.set(xscale='log', yscale='log', xlabel='elements of the input', title=title)
     axes.set_ylabel('forward + backward (ms)')

@@ -2,10 +2,12 @@
 
 import torch
 
+from sn_openmmlab.kernels.aten import stages
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from studies.benchmarks.baselines import (
     ChainSwitchNorm,
     compared_layers,
+    evaluation,
     forward,
     forward_backward,
 )
@@ -33,13 +35,43 @@ def test_timed_functions_compute_the_values_and_gradients_of_torch():
     layers = compared_layers(32, x)
     expected = torch.nn.functional.group_norm(x, 32)
 
-    assert set(layers) == {'BN', 'GN', 'IN', 'SN plain', 'SN fused', 'SN compiled'}
+    assert set(layers) == {
+        'BN',
+        'GN',
+        'IN',
+        'SN plain',
+        'SN aten',
+        'SN fused',
+        'SN compiled',
+    }
     y = forward(layers['GN'], x)()
     assert not y.requires_grad
     torch.testing.assert_close(y, expected)
     gradients = forward_backward(layers['BN'], x, dy)()
     assert [g.shape for g in gradients] == [x.shape, (32,), (32,)]
     torch.testing.assert_close(gradients[2], dy.sum((0, 2, 3)))
+
+
+def test_evaluation_uses_the_running_statistics_and_leaves_the_layer_in_training():
+    layer = torch.nn.BatchNorm2d(3)
+    layer.running_mean += 2
+    x = torch.randn(2, 3, 4, 4)
+
+    y = evaluation(layer, x)()
+
+    torch.testing.assert_close(y, (x - 2) / (1 + layer.eps) ** 0.5)
+    assert layer.training and not y.requires_grad
+
+
+def test_the_aten_layer_runs_on_its_backend(monkeypatch):
+    calls = []
+    observe = stages.observe
+    monkeypatch.setattr(stages, 'observe', lambda *args: calls.append(1) or observe(*args))
+    layers = compared_layers(32, torch.zeros(1))
+    x = torch.randn(2, 32, 4, 4)
+
+    torch.testing.assert_close(layers['SN aten'](x), layers['SN fused'](x))
+    assert calls == [1]
 
 
 def test_half_precision_keeps_float32_parameters_where_torch_can_mix_types():

@@ -27,7 +27,9 @@ def without_compiled(monkeypatch):
 def test_every_shape_in_every_format_and_type():
     found = all_cases()
 
-    assert len(found) == len(set(found)) == 7 * 2 * 2
+    assert len(found) == len(set(found)) == 10 * 2 * 2
+    small = {case.shape for case in found if torch.Size(case.shape).numel() < 10**5}
+    assert len(small) == 3
     x = Case((2, 3, 4, 5), 'channels_last', 'bfloat16').tensor(CPU)
     assert x.dtype == torch.bfloat16 and x.shape == (2, 3, 4, 5)
     assert x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
@@ -36,13 +38,28 @@ def test_every_shape_in_every_format_and_type():
 def test_the_records_of_a_case(without_compiled):
     case = Case((2, 32, 8, 8), 'NCHW', 'float32')
 
-    records = measure(case, CPU, 1)
+    records = measure(case, CPU, 2)
 
-    assert [record['what'] for record in records] == ['forward', 'forward+backward', 'peak memory']
+    assert [record['what'] for record in records] == [
+        'forward',
+        'forward+backward',
+        'evaluation',
+        'peak memory',
+    ]
     assert all(record['shape'] == (2, 32, 8, 8) for record in records)
-    assert set(records[0]['milliseconds']) == {'BN', 'GN', 'IN', 'SN plain', 'SN fused'}
+    few = {'BN', 'GN', 'SN aten', 'SN fused'}
+    for record, layers in zip(records[:3], (few | {'IN', 'SN plain'},) * 2 + (few,), strict=True):
+        assert set(record['milliseconds']) == layers
+        assert all(len(rounds) == 2 for rounds in record['milliseconds'].values())
     # The output and the gradient of the input at least.
-    assert min(records[2]['bytes'].values()) >= 2 * 4 * 2 * 32 * 8 * 8
+    assert min(records[3]['bytes'].values()) >= 2 * 4 * 2 * 32 * 8 * 8
+
+
+def test_small_maps_leave_out_the_slow_layers():
+    records = measure(Case((2, 64, 8, 8), 'channels_last', 'bfloat16'), CPU, 1)
+
+    for record in records[:3]:
+        assert set(record['milliseconds']) == {'BN', 'GN', 'SN aten', 'SN fused'}
 
 
 def test_growth_over_five_decades(without_compiled, monkeypatch):
@@ -76,7 +93,7 @@ def test_nan_is_an_infinite_error():
 
 def test_the_bandwidth_counts_the_least_traffic():
     record = {'shape': (1, 1, 10, 10), 'dtype': 'bfloat16', 'what': 'forward'}
-    record['milliseconds'] = {'BN': 1.0, 'SN fused': 2.0}
+    record['milliseconds'] = {'BN': [1.0, 9.0, 1.0], 'SN fused': [2.0]}
 
     shares = bandwidth.with_bandwidth(record, copy=6e5)['share_of_copy']
 

@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from sn_openmmlab.layers.switch_norm import SwitchNorm
+
 
 @pytest.fixture
 def steps_module():
@@ -24,7 +26,6 @@ def test_norm_replaces_every_sn(steps_module):
 
 
 def test_the_same_detector_with_each_norm_takes_a_step(steps_module, repo, monkeypatch):
-    from sn_openmmlab.layers.switch_norm import SwitchNorm
     from sn_openmmlab.runs.config import read_config
 
     built = []
@@ -47,3 +48,14 @@ def test_the_same_detector_with_each_norm_takes_a_step(steps_module, repo, monke
     before = built[2].backbone.conv1.weight.clone()
     steps['SN']()
     assert not torch.equal(before, built[2].backbone.conv1.weight)
+
+
+@pytest.mark.parametrize('norm', [nn.BatchNorm2d(64), nn.GroupNorm(8, 64), SwitchNorm(64)])
+def test_the_share_of_the_norm_in_forward_and_backward(steps_module, norm):
+    # The norm does nearly all the work.
+    x = torch.randn(8, 64, 64, 64, requires_grad=True)
+    dy = torch.randn_like(x)
+
+    share = steps_module.norm_share(lambda: torch.autograd.grad(norm(x), x, dy))
+
+    assert 0.5 < share <= 1

@@ -105,7 +105,7 @@ def test_points_lie_at_their_ap(make_record: Callable, tmp_path: Path) -> None:
 
 def test_growth_on_logarithmic_axes_is_a_straight_line(tmp_path: Path) -> None:
     records = [
-        {'elements': n, 'milliseconds': {'BN': n / 1e4, 'SN fused': n / 1e3}}
+        {'elements': n, 'milliseconds': {'BN': [n / 1e4], 'SN fused': [n / 1e3]}}
         for n in (10**3, 10**5, 10**7)
     ]
     draw_growth(records, 'a title', tmp_path / 'growth.png')

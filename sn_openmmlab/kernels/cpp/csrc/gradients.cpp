@@ -161,13 +161,14 @@ class SampleGradients {
 
   void store() {
     const double positions = static_cast<double>(given_.positions);
-    const double divisor = std::max(positions - static_cast<double>(mixture_.correction), 1.0);
+    const double each = 1 / positions;
+    const double twice = 2 / std::max(positions - static_cast<double>(mixture_.correction), 1.0);
     A *slope = slope_ + first_, *shift = slope + entries_;
     for (std::int64_t c = 0; c < channels_; ++c) {
       // As it is rounded: so x * slope + shift is small where x is near its mean.
-      slope[c] = static_cast<A>(2 * d_var_instance_[c] / divisor);
+      slope[c] = static_cast<A>(d_var_instance_[c] * twice);
       const double at_mean = static_cast<double>(mean_[c]) * static_cast<double>(slope[c]);
-      shift[c] = static_cast<A>(d_mean_instance_[c] / positions - at_mean);
+      shift[c] = static_cast<A>(d_mean_instance_[c] * each - at_mean);
     }
   }
 

@@ -67,24 +67,25 @@ struct Loops {
 
   // Rows follow one another in memory.
   void (*row_moments)(const T* x, std::int64_t rows, std::int64_t length, Deviation* out);
-  // y = (x - centre) * scale + bias
+  // y = (x - centre) * scale + bias; `around`: y is too large for the cache, and is written past it
   void (*row_affine)(const T* x, T* y, std::int64_t rows, std::int64_t length, const A* centre,
-                     const A* scale, const A* bias);
+                     const A* scale, const A* bias, bool around);
   void (*row_sums)(const T* dy, const T* x, std::int64_t rows, std::int64_t length,
                    const A* centre, Sums* out);
   // dx = dy * scale + x * slope + shift
   void (*row_gradient)(const T* dy, const T* x, T* dx, std::int64_t rows, std::int64_t length,
-                       const A* scale, const A* slope, const A* shift);
+                       const A* scale, const A* slope, const A* shift, bool around);
 
   void (*panel_moments)(const T* x, std::int64_t positions, std::int64_t channels,
                         std::int64_t stride, Deviation* out);
   void (*panel_affine)(const T* x, T* y, std::int64_t positions, std::int64_t channels,
-                       std::int64_t stride, const A* centre, const A* scale, const A* bias);
+                       std::int64_t stride, const A* centre, const A* scale, const A* bias,
+                       bool around);
   void (*panel_sums)(const T* dy, const T* x, std::int64_t positions, std::int64_t channels,
                      std::int64_t stride, const A* centre, Sums* out);
   void (*panel_gradient)(const T* dy, const T* x, T* dx, std::int64_t positions,
                          std::int64_t channels, std::int64_t stride, const A* scale,
-                         const A* slope, const A* shift);
+                         const A* slope, const A* shift, bool around);
 };
 
 // The loops for the processor at hand.

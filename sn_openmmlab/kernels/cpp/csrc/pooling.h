@@ -39,21 +39,21 @@ void over_channels(const Shape& shape, const Work& work) {
 template <std::size_t K, class Term>
 std::array<double, K> sums(std::int64_t begin, std::int64_t end, const Term& term) {
   constexpr std::int64_t lanes = 4;
-  double found[lanes][K] = {};
+  double found[K][lanes] = {};
   std::int64_t c = begin;
   for (; c + lanes <= end; c += lanes) {
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
       const std::array<double, K> terms = term(c + lane);
-      for (std::size_t k = 0; k < K; ++k) found[lane][k] += terms[k];
+      for (std::size_t k = 0; k < K; ++k) found[k][lane] += terms[k];
     }
   }
   for (; c < end; ++c) {
     const std::array<double, K> terms = term(c);
-    for (std::size_t k = 0; k < K; ++k) found[0][k] += terms[k];
+    for (std::size_t k = 0; k < K; ++k) found[k][0] += terms[k];
   }
   std::array<double, K> all;
   for (std::size_t k = 0; k < K; ++k) {
-    all[k] = (found[0][k] + found[1][k]) + (found[2][k] + found[3][k]);
+    all[k] = (found[k][0] + found[k][1]) + (found[k][2] + found[k][3]);
   }
   return all;
 }
