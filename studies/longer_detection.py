@@ -4,7 +4,7 @@ python -m studies.longer_detection --out docs/longer_detection --work-dir work_d
 """
 
 from studies.experiments.command_line import run_experiment
-from studies.experiments.longer_detection import all_tables, draw_figures, prepare
+from studies.experiments.longer_detection import all_tables, draw_figures, follow, prepare
 
 if __name__ == '__main__':
-    run_experiment(__doc__, prepare, all_tables, draw_figures)
+    run_experiment(__doc__, prepare, all_tables, draw_figures, follow=follow)

@@ -28,6 +28,7 @@ def run_experiment(
     all_tables: Callable[[Sequence[Record], Mapping[str, Any]], str],
     draw_figures: Callable[[Sequence[Record], Path], None],
     read: Callable[[Run, Path], Record] = read_record,
+    follow: Callable[[Path, Sequence[Record]], list[Run]] | None = None,
 ) -> None:
     """Run an experiment as a command line: train the missing runs, then write the results.
 
@@ -40,6 +41,7 @@ def run_experiment(
         all_tables: turns the records and the machine into a Markdown page.
         draw_figures: draws the records into a folder.
         read: from a finished run and the folder of all work folders to its record.
+        follow: returns the runs that follow, from the folder and the records of all before.
     """
 
     def main() -> None:
@@ -48,13 +50,11 @@ def run_experiment(
         if Path.cwd() != ROOT:
             raise UsageError(f'run this in the root of the repository: cd {ROOT}.')
         make_folder(args.out)
-        runs = prepare(args.work_dir)
         known, known_machine = _recorded(args.out / 'runs.json')
-        if not args.finished:
-            missing = [run for run in runs if settings_digest(run) not in known]
-            train_missing(missing, TRAIN, args.work_dir, args.jobs)
-        found = [_result(run, known, args.work_dir, read) for run in runs]
-        records = [record for record in found if record]
+        runs = prepare(args.work_dir)
+        records = _finish(runs, known, args, read)
+        if follow and len(records) == len(runs):
+            records += _finish(follow(args.work_dir, records), known, args, read)
         if not records:
             raise UsageError(f'no training in {args.work_dir} is finished: leave out --finished.')
         torch.set_num_threads(threads_each(args.jobs))
@@ -76,6 +76,20 @@ def _recorded(file: Path) -> tuple[dict[str, Record], dict[str, Any]]:
     """Return the records of a file by the digests of their settings, and their machine."""
     records, machine = read_records(file) if file.exists() else ([], {})
     return {record.settings: record for record in records if record.settings}, machine
+
+
+def _finish(
+    runs: Sequence[Run],
+    known: Mapping[str, Record],
+    args: argparse.Namespace,
+    read: Callable[[Run, Path], Record],
+) -> list[Record]:
+    """Train the missing runs unless `--finished` is given; return the records of the finished."""
+    if not args.finished:
+        missing = [run for run in runs if settings_digest(run) not in known]
+        train_missing(missing, TRAIN, args.work_dir, args.jobs)
+    found = [_result(run, known, args.work_dir, read) for run in runs]
+    return [record for record in found if record]
 
 
 def _both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:

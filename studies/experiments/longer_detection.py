@@ -7,10 +7,8 @@ from typing import Any
 from mmengine.config import Config
 
 from sn_openmmlab.errors import UsageError
-from studies.experiments.command_line import TRAIN
 from studies.experiments.plan import SEEDS, Run
-from studies.experiments.pool import train_missing
-from studies.experiments.records import Record, read_record
+from studies.experiments.records import Record
 from studies.presentation.course import Course, course_table, draw_courses
 from studies.presentation.experiment_tables import AP, page, ratio_table, spread
 from studies.presentation.figures import draw_points
@@ -89,11 +87,10 @@ def chosen_rates(records: Sequence[Record]) -> dict[str, float]:
 
 
 def prepare(work_dir: Path) -> list[Run]:
-    """Choose the learning rates by short trainings, and return all runs.
+    """Return the short trainings that choose the learning rates.
 
     Raises:
-        UsageError: the folder cannot be written or is in use, the demo data are missing, or a
-            training failed.
+        UsageError: the folder cannot be written, or the demo data are missing.
     """
     if not _ANNOTATIONS.is_file():
         raise UsageError(f'{_ANNOTATIONS} is missing: run make data first.')
@@ -102,11 +99,14 @@ def prepare(work_dir: Path) -> list[Run]:
     for run in pilots:
         norm, rate = _norm_and_rate(run)
         detector_config(norm, _PILOT_EPOCHS, rate).dump(run.config)
-    train_missing(pilots, TRAIN, work_dir, jobs=2)
-    rates = chosen_rates([read_record(run, work_dir) for run in pilots])
-    for norm, rate in rates.items():
+    return pilots
+
+
+def follow(work_dir: Path, records: Sequence[Record]) -> list[Run]:
+    """Return the long trainings, at the learning rates that the short ones choose."""
+    for norm, rate in chosen_rates(records).items():
         final_config(norm, rate).dump(work_dir / f'{norm}.py')
-    return [*pilots, *final_runs(work_dir)]
+    return final_runs(work_dir)
 
 
 def all_tables(records: Sequence[Record], machine: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ import json
 import runpy
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from matplotlib.image import imread
 
 from studies.experiments import command_line, records, small_batch
 from studies.experiments.lock import locked
+from studies.experiments.plan import Run
 
 
 @pytest.fixture
@@ -66,6 +67,42 @@ def test_finished_runs_become_records_tables_and_pictures(
     assert shown.startswith('6 of 6 runs are already finished.\n')
     assert shown.endswith(page)
     assert imread(out / 'ap.png').shape[2] == imread(out / 'ratios.png').shape[2] == 4
+
+
+@pytest.mark.parametrize('missing', [False, True])
+def test_runs_follow_once_all_before_are_finished(
+    missing: bool,
+    tmp_path: Path,
+    make_run: Callable,
+    finish: Callable,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second = [make_run('bn', 2, seed) for seed in (0, 1)], [make_run('sn', 2, 0)]
+    for run in (*first, *second):
+        finish(run, tmp_path / 'work')
+    if missing:
+        shutil.rmtree(tmp_path / 'work' / first[1].name)
+    arguments = ['--out', tmp_path / 'out', '--work-dir', tmp_path / 'work', '--finished']
+    monkeypatch.setattr(sys, 'argv', ['command', *map(str, arguments)])
+    monkeypatch.setattr('signal.signal', lambda *_: None)
+    monkeypatch.setattr(torch, 'set_num_threads', lambda _: None)
+    seen = []
+
+    def follow(work_dir: Path, records: Sequence[records.Record]) -> list[Run]:
+        seen.extend(record.seed for record in records)
+        return second
+
+    command_line.run_experiment(
+        'A command.',
+        lambda work_dir: first,
+        small_batch.all_tables,
+        lambda records, folder: None,
+        follow=follow,
+    )
+    written, _ = records.read_records(tmp_path / 'out' / 'runs.json')
+    names = [(record.variant, record.seed) for record in written]
+    assert names == ([('bn', 0)] if missing else [('bn', 0), ('bn', 1), ('sn', 0)])
+    assert seen == ([] if missing else [0, 1])
 
 
 def test_records_stand_for_work_folders_that_are_gone(

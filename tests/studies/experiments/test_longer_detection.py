@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from matplotlib.image import imread
+from mmengine.config import Config
 
 pytest.importorskip('mmdet')
 
@@ -80,6 +81,13 @@ def test_figures_are_drawn(tmp_path: Path) -> None:
     longer_detection.draw_figures(RECORDS, tmp_path)
     for name in ('course', 'ap'):
         assert imread(tmp_path / f'{name}.png').std() > 0.01
+
+
+def test_long_trainings_follow_at_the_chosen_rates(at_root: None, tmp_path: Path) -> None:
+    runs = longer_detection.follow(tmp_path, RECORDS[:9])
+    rates = {run.variant: Config.fromfile(run.config).optim_wrapper.optimizer.lr for run in runs}
+    assert rates == {'sn': 0.02, 'gn': 0.01, 'bn': 0.04}
+    assert len(runs) == 9
 
 
 def test_missing_data_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
