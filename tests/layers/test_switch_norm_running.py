@@ -131,6 +131,35 @@ def test_autograd_notices_that_a_step_changed_what_it_had_saved(strided, dtype, 
         product.backward()
 
 
+@pytest.mark.parametrize('scopes', [('in', 'ln', 'bn'), ('bn',)], ids=str)
+@pytest.mark.parametrize('name', ['running_mean', 'running_var'])
+def test_one_running_table_alone_is_as_none(name, scopes):
+    x = torch.randn(3, 4, 5, 5)
+    layer = SwitchNorm(4, scopes=scopes)
+    setattr(layer, name, None)
+    batch_alone = SwitchNorm(4, scopes=scopes, track_running_stats=False)
+
+    for training in (True, False):
+        y = layer.train(training)(x)
+
+        torch.testing.assert_close(y, batch_alone(x))
+    assert layer.num_batches_tracked.item() == 0
+
+
+@pytest.mark.parametrize('momentum', [0.1, None])
+def test_without_a_number_of_batches_the_running_statistics_stay(momentum, randomized, paper):
+    layer = randomized(SwitchNorm(4, momentum=momentum, dtype=torch.float64))
+    layer.num_batches_tracked = None
+    mean, var = layer.running_mean.clone(), layer.running_var.clone()
+    x = torch.randn(3, 4, 2, 3, dtype=torch.float64)
+
+    for training in (True, False):
+        y = layer.train(training)(x)
+
+        torch.testing.assert_close(y, paper(layer, x))
+    assert torch.equal(layer.running_mean, mean) and torch.equal(layer.running_var, var)
+
+
 def test_without_running_tables_evaluation_uses_the_batch_as_in_torch():
     x = torch.randn(3, 4, 5, 5)
     layer, norm = SwitchNorm(4, scopes=('bn',)), torch.nn.BatchNorm2d(4)

@@ -49,6 +49,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> forward(
     const MaybeTensor& running_var, const MaybeTensor& num_batches, std::optional<double> momentum,
     bool training, at::IntArrayRef scopes, std::int64_t num_groups, std::int64_t correction,
     double eps, bool instance_variance) {
+  TORCH_CHECK_VALUE(running_mean.has_value() == running_var.has_value() &&
+                        (num_batches.has_value() || !running_mean.has_value() || !training),
+                    "running_mean and running_var are given together, and in training with the "
+                    "number of batches.");
   const Shape shape = shape_of(x);
   const bool mixes = mixes_batch(scopes), given = mixes && running_mean.has_value() && !training;
   const auto options = x.options().dtype(statistics_type(x.scalar_type()));
