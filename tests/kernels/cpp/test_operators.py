@@ -134,6 +134,17 @@ def test_running_statistics_that_are_not_all_there_are_refused(absent):
         )
 
 
+@pytest.mark.parametrize('name', [*dict(SwitchNorm(1).named_parameters()), 'running_mean'])
+@pytest.mark.parametrize('training', [True, False])
+def test_a_layer_with_tensors_without_data_is_refused(training, name):
+    layer = SwitchNorm(4).train(training)
+    tensors = {**dict(layer.named_parameters()), **dict(layer.named_buffers())}
+    tensors[name] = tensors[name].detach().to('meta')
+
+    with pytest.raises(RuntimeError, match='SN got tensors on cpu and meta'):
+        torch.func.functional_call(layer, tensors, (torch.randn(2, 4, 3),))
+
+
 def test_groups_that_do_not_divide_the_channels_are_refused():
     layer = SwitchNorm(4, scopes=('gn',), num_groups=2)
     layer.num_groups = 3
