@@ -3,6 +3,7 @@
 All else about the package is in pyproject.toml.
 """
 
+import importlib
 import importlib.util
 import os
 import runpy
@@ -28,7 +29,7 @@ TOOLS = (
 )
 KERNELS = Path('sn_openmmlab/kernels/cpp')
 # 0: leave the kernels out; 1: fail without them; unset: compile them if that works.
-WITH_CPP = os.environ.get('SN_OPENMMLAB_WITH_CPP')
+WITH_CPP = os.environ.get('SN_OPENMMLAB_WITH_CPP', '').strip()
 
 
 def mim_files() -> list[Path]:
@@ -56,14 +57,25 @@ def obstacle() -> str | None:
         return 'SN_OPENMMLAB_WITH_CPP is 0'
     if importlib.util.find_spec('torch') is None:
         return 'torch is not here; with it installed, install with --no-build-isolation'
+    if not os.environ.get('CXX', '').strip():
+        os.environ.pop('CXX', None)  # Torch would take an empty name literally.
     compiler = os.environ.get('CXX', 'c++').split()[0]
     if shutil.which(compiler) is None:
         return f'there is no C++ compiler ({compiler})'
+    try:
+        importlib.import_module('torch.utils.cpp_extension')
+    except Exception as error:
+        return f'torch cannot be imported ({error})'
     return None
 
 
 def kernels() -> dict[str, Any]:
     """Return what `setup` needs to compile the kernels; nothing where it is not possible."""
+    if WITH_CPP not in ('', '0', '1'):
+        raise SystemExit(
+            f'sn_openmmlab: SN_OPENMMLAB_WITH_CPP is {WITH_CPP!r}, but must be 1, to fail without '
+            'the C++ kernels, or 0, to leave them out.'
+        )
     why_not = obstacle()
     if why_not is not None:
         if WITH_CPP == '1':

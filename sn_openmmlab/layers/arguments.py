@@ -50,8 +50,8 @@ def check_batch_ratio(batch_ratio: float) -> None:
 
 
 def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
-    """Raise ValueError unless `value` is one of `choices`."""
-    if isinstance(value, bool) or value not in choices:
+    """Raise ValueError unless `value` is one of `choices`; 1.0 is not 1, nor is True."""
+    if isinstance(value, (bool, float)) or value not in choices:
         allowed = ' or '.join(repr(choice) for choice in choices)
         raise ValueError(f'{name} must be {allowed}, not {value!r}.')
 

@@ -219,6 +219,8 @@ class SwitchNorm(_InstanceNorm):
         check_channels(x, self.num_features)
         weight, bias, *controls, mean, var, num_batches = own_tensors(self)
         scopes, training, group, instance_variance = self.scopes, self.training, self._group(), True
+        if var is None or (num_batches is None and training):
+            mean = None  # Nothing to use in evaluation, or to move in training.
         if self._chosen is not None:
             scopes, controls = self.used_scopes, self._used_controls(controls)
             instance_variance = training or mean is None or not self._takes_variance_of_batch()

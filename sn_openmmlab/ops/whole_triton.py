@@ -11,6 +11,7 @@ from torch import Tensor
 
 from sn_openmmlab.kernels.contract import Mixture, Moments
 from sn_openmmlab.kernels.triton.buffers import batch_of
+from sn_openmmlab.kernels.triton.launch import check_device
 from sn_openmmlab.kernels.triton.whole import Layer, backward, forward
 from sn_openmmlab.ops.backends import obstacle
 from sn_openmmlab.ops.gradients import expressions
@@ -37,6 +38,7 @@ def triton_switch_norm(
     """
     weight, bias = affine
     mean_weight, var_weight = controls
+    check_device(x, mean_weight)
     mean, var, count, momentum = running or _NOTHING
     for vector in (weight, bias, mean_weight, var_weight, mean, var):
         if vector is not None and not vector.is_contiguous():

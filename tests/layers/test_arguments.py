@@ -49,6 +49,7 @@ BAD_ARGUMENTS = [
     ({'correction': 2}, ValueError, 'correction must be 0 or 1, not 2.'),
     ({'correction': -1}, ValueError, 'correction must be 0 or 1, not -1.'),
     ({'correction': True}, ValueError, 'correction must be 0 or 1, not True.'),
+    ({'correction': 1.0}, ValueError, 'correction must be 0 or 1, not 1.0.'),
     ({'correction': '1'}, ValueError, "correction must be 0 or 1, not '1'."),
     ({'correction': None}, ValueError, 'correction must be 0 or 1, not None.'),
 ]

@@ -115,6 +115,51 @@ def test_one_layer_used_twice_before_backward_keeps_its_gradients(paper, outcome
     assert layer.num_batches_tracked.item() == 2
 
 
+@pytest.mark.parametrize('name', ['running_mean', 'running_var', 'num_batches_tracked'])
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize('strided', [False, True])
+def test_autograd_notices_that_a_step_changed_what_it_had_saved(strided, dtype, name):
+    layer, factor = SwitchNorm(4, dtype=dtype), torch.ones((), requires_grad=True)
+    if strided:
+        table = getattr(layer, name)
+        setattr(layer, name, torch.stack([table, table], -1)[..., 0])
+    product = (factor * getattr(layer, name)).sum()
+
+    layer(torch.randn(3, 4, 2, 3, dtype=dtype))
+
+    with pytest.raises(RuntimeError, match='modified by an inplace operation'):
+        product.backward()
+
+
+@pytest.mark.parametrize('scopes', [('in', 'ln', 'bn'), ('bn',)], ids=str)
+@pytest.mark.parametrize('name', ['running_mean', 'running_var'])
+def test_one_running_table_alone_is_as_none(name, scopes):
+    x = torch.randn(3, 4, 5, 5)
+    layer = SwitchNorm(4, scopes=scopes)
+    setattr(layer, name, None)
+    batch_alone = SwitchNorm(4, scopes=scopes, track_running_stats=False)
+
+    for training in (True, False):
+        y = layer.train(training)(x)
+
+        torch.testing.assert_close(y, batch_alone(x))
+    assert layer.num_batches_tracked.item() == 0
+
+
+@pytest.mark.parametrize('momentum', [0.1, None])
+def test_without_a_number_of_batches_the_running_statistics_stay(momentum, randomized, paper):
+    layer = randomized(SwitchNorm(4, momentum=momentum, dtype=torch.float64))
+    layer.num_batches_tracked = None
+    mean, var = layer.running_mean.clone(), layer.running_var.clone()
+    x = torch.randn(3, 4, 2, 3, dtype=torch.float64)
+
+    for training in (True, False):
+        y = layer.train(training)(x)
+
+        torch.testing.assert_close(y, paper(layer, x))
+    assert torch.equal(layer.running_mean, mean) and torch.equal(layer.running_var, var)
+
+
 def test_without_running_tables_evaluation_uses_the_batch_as_in_torch():
     x = torch.randn(3, 4, 5, 5)
     layer, norm = SwitchNorm(4, scopes=('bn',)), torch.nn.BatchNorm2d(4)

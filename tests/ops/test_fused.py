@@ -197,6 +197,16 @@ def test_backward_frees_saved_tensors_and_a_second_one_raises_torchs_usual_error
         y.backward(dy)
 
 
+def test_hooks_may_return_saved_tensors_that_lie_otherwise_in_memory(inputs, dy):
+    def spread(tensor):
+        return torch.stack([tensor, tensor.flip(0)], -1)[..., 0]
+
+    with saved_tensors_hooks(lambda tensor: tensor, spread):
+        y = _op(*inputs)
+
+    torch.testing.assert_close(torch.autograd.grad(y, inputs, dy), _gradients(inputs, dy))
+
+
 def test_a_kept_graph_gives_the_same_gradients_again(inputs, dy):
     y = _op(*inputs)
 

@@ -113,6 +113,32 @@ def test_without_a_compiler_that_works_the_package_is_installed_without_kernels(
     assert not list(tmp_path.rglob('*.so'))
 
 
+@pytest.mark.parametrize('compiler', ['', ' '])
+def test_an_empty_name_of_the_compiler_is_that_of_the_default(compiler, built, tmp_path):
+    done = _build_kernels(built.sources, tmp_path, CXX=compiler, PATH=str(tmp_path))
+
+    assert done.returncode == 0, done.stderr
+    assert 'there is no C++ compiler (c++).' in done.stdout
+
+
+def test_with_a_broken_torch_the_package_is_installed_without_kernels(built, tmp_path):
+    package = tmp_path / 'broken' / 'torch'
+    package.mkdir(parents=True)
+    (package / '__init__.py').write_text("raise OSError('libtorch.so: cannot open')")
+
+    done = _build_kernels(built.sources, tmp_path, PYTHONPATH=str(package.parent))
+
+    assert done.returncode == 0, done.stderr
+    assert 'torch cannot be imported (libtorch.so: cannot open).' in done.stdout
+
+
+def test_a_variable_that_means_nothing_is_refused(built, tmp_path):
+    done = _build_kernels(built.sources, tmp_path, SN_OPENMMLAB_WITH_CPP='yes')
+
+    assert done.returncode == 1
+    assert "SN_OPENMMLAB_WITH_CPP is 'yes', but must be 1" in done.stderr
+
+
 def test_kernels_that_are_asked_for_must_be_built(built, tmp_path):
     done = _build_kernels(
         built.sources, tmp_path, CXX='no-such-compiler', SN_OPENMMLAB_WITH_CPP='1'

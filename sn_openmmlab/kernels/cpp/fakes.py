@@ -1,6 +1,7 @@
 """What the compiled operators return, without data: shapes, types and strides."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import torch
@@ -46,6 +47,22 @@ def _backward(dy: Tensor, x: Tensor, *others: Any) -> tuple[Tensor | None, ...]:
     )
 
 
+def _on_one_device(fake: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse an input with data and parameters without: its output would be left unfilled."""
+
+    @wraps(fake)
+    def checked(*arguments: Any) -> Any:
+        devices = {str(a.device) for a in arguments if isinstance(a, Tensor)}
+        if len(devices) > 1:
+            raise RuntimeError(
+                f'SN got tensors on {" and ".join(sorted(devices))}: move the layer and its input '
+                'to one device.'
+            )
+        return fake(*arguments)
+
+    return checked
+
+
 for _name, _fake in {
     'observe': _observe,
     'normalize': _normalize,
@@ -54,4 +71,4 @@ for _name, _fake in {
     'switch_norm_forward': _forward,
     'switch_norm_backward': _backward,
 }.items():
-    torch.library.register_fake(f'sn_openmmlab::{_name}', _fake)
+    torch.library.register_fake(f'sn_openmmlab::{_name}', _on_one_device(_fake))

@@ -1,5 +1,6 @@
 """Load the compiled operators, `torch.ops.sn_openmmlab`."""
 
+import hashlib
 import re
 from functools import cache
 from pathlib import Path
@@ -7,14 +8,21 @@ from pathlib import Path
 import torch
 
 FOLDER = Path(__file__).parent
+SOURCES = FOLDER / 'csrc'
+SUFFIXES = ('.cpp', '.h', '.inc')
 
 
 def library_name(torch_version: str) -> str:
     """Return the file name of a build for a version of torch, without its ending.
 
-    A build fits no other version: torch's C++ interface changes with each.
+    A build fits no other version: torch's C++ interface changes with each. Nor does it fit other
+    sources: in an editable install they may be newer than what was compiled from them.
     """
-    return f'_torch_{re.sub(r"[^0-9a-zA-Z]", "_", torch_version)}'
+    sources = hashlib.sha256()
+    for file in sorted(f for f in SOURCES.glob('*') if f.suffix in SUFFIXES):
+        sources.update(f'{file.name}\0'.encode() + file.read_bytes())
+    version = re.sub(r'[^0-9a-zA-Z]', '_', torch_version)
+    return f'_torch_{version}_{sources.hexdigest()[:8]}'
 
 
 @cache
@@ -36,8 +44,8 @@ def why_missing() -> str | None:
 def _why_not_built() -> str:
     if list(FOLDER.glob('_torch_*.so')):
         return (
-            f'the C++ kernels were built for another torch than {torch.__version__}: install '
-            'sn_openmmlab again'
+            f'the C++ kernels were built for another torch than {torch.__version__}, or from '
+            'other sources: install sn_openmmlab again'
         )
     return (
         'the C++ kernels were not built: install sn_openmmlab with --no-build-isolation where '

@@ -86,6 +86,20 @@ def direct_stream(x: Tensor) -> int | None:
     return active.get_current_stream(index) if active.get_current_device() == index else None
 
 
+def check_device(x: Tensor, control: Tensor) -> None:
+    """Raise RuntimeError where a layer is not on the device of its input: kernels do not look.
+
+    Args:
+        x: the input.
+        control: λ, in place of all tensors of the layer, which move together.
+    """
+    if control.get_device() != x.get_device():
+        raise RuntimeError(
+            f'the input is on {x.device}, but the layer is on {control.device}: move both to one '
+            'device.'
+        )
+
+
 def block(size: int, limit: int) -> int:
     """Return the power of two that covers `size`, at most `limit`, itself a power of two."""
     return min(triton.next_power_of_2(max(size, 1)), limit)

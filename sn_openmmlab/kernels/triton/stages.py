@@ -8,7 +8,7 @@ from torch import Tensor
 
 from sn_openmmlab.kernels.contract import Forward, Mixture, Moments
 from sn_openmmlab.kernels.triton.buffers import batch_of, instances_of, mixed_of
-from sn_openmmlab.kernels.triton.launch import direct_stream
+from sn_openmmlab.kernels.triton.launch import check_device, direct_stream
 from sn_openmmlab.kernels.triton.plans import (
     BackwardPlan,
     ForwardPlan,
@@ -42,6 +42,7 @@ def normalize(
     mixture: Mixture,
 ) -> tuple[Tensor, Tensor]:
     """Return the output and `mixed`."""
+    check_device(x, controls[0])
     given = (None, None) if batch is None else (batch[0], batch[1])
     vectors = [_contiguous(vector) for vector in (*affine, *controls, *given)]
     dense, plan = _planned(x, mixture, controls[0].shape, batch is not None, *vectors)

@@ -124,6 +124,27 @@ def test_a_parameter_of_another_size_is_refused_before_it_is_read(name, shape, s
         torch.func.functional_call(layer, tensors, (torch.randn(2, 4, 3),))
 
 
+@pytest.mark.parametrize('absent', [1, 2])
+def test_running_statistics_that_are_not_all_there_are_refused(absent):
+    running = [None if k == absent else tensor for k, tensor in enumerate(_running())]
+
+    with pytest.raises(ValueError, match='running_mean and running_var are given together'):
+        torch.ops.sn_openmmlab.fused_switch_norm(
+            torch.randn(2, 4, 3), *_vectors(), *running, 0.1, True, *_settings()
+        )
+
+
+@pytest.mark.parametrize('name', [*dict(SwitchNorm(1).named_parameters()), 'running_mean'])
+@pytest.mark.parametrize('training', [True, False])
+def test_a_layer_with_tensors_without_data_is_refused(training, name):
+    layer = SwitchNorm(4).train(training)
+    tensors = {**dict(layer.named_parameters()), **dict(layer.named_buffers())}
+    tensors[name] = tensors[name].detach().to('meta')
+
+    with pytest.raises(RuntimeError, match='SN got tensors on cpu and meta'):
+        torch.func.functional_call(layer, tensors, (torch.randn(2, 4, 3),))
+
+
 def test_groups_that_do_not_divide_the_channels_are_refused():
     layer = SwitchNorm(4, scopes=('gn',), num_groups=2)
     layer.num_groups = 3

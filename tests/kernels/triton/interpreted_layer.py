@@ -211,3 +211,23 @@ def test_a_plan_is_for_inputs_of_one_shape_layout_type_and_alignment(x):
 def test_the_number_of_plans_is_bounded():
     for plan in (plans.forward_plan, plans.backward_plan):
         assert plan.cache_info().maxsize == plans.MOST_PLANS
+
+
+class Elsewhere(torch.Tensor):
+    """A tensor that says that it is on a second GPU."""
+
+    def get_device(self):
+        return 1
+
+
+@pytest.mark.parametrize('in_stages', [False, True])
+def test_a_layer_on_another_device_than_its_input_is_refused(in_stages, x):
+    weight, bias, mean_weight, var_weight = _vectors()
+    vectors = (weight, bias, mean_weight.as_subclass(Elsewhere), var_weight)
+
+    with pytest.raises(RuntimeError, match='move both to one device'), use_backend('triton'):
+        if in_stages:
+            settings = Settings(stages, Mixture(**OPTIONS), None)
+            FusedSwitchNorm.apply(x, *vectors, None, None, settings)
+        else:
+            switch_norm(x, *vectors, **OPTIONS)

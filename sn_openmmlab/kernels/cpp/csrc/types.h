@@ -56,7 +56,7 @@ inline void check_vector(const char* name, const at::Tensor& vector, std::int64_
                     " channels of the input, but its shape is ", vector.sizes(), ".");
 }
 
-// A small tensor in the type of the tables; or none.
+// A small tensor in the type of the tables, one number after the other; or none.
 template <class A>
 class Table {
  public:

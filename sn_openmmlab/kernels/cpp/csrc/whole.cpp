@@ -49,6 +49,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> forward(
     const MaybeTensor& running_var, const MaybeTensor& num_batches, std::optional<double> momentum,
     bool training, at::IntArrayRef scopes, std::int64_t num_groups, std::int64_t correction,
     double eps, bool instance_variance) {
+  TORCH_CHECK_VALUE(running_mean.has_value() == running_var.has_value() &&
+                        (num_batches.has_value() || !running_mean.has_value() || !training),
+                    "running_mean and running_var are given together, and in training with the "
+                    "number of batches.");
   const Shape shape = shape_of(x);
   const bool mixes = mixes_batch(scopes), given = mixes && running_mean.has_value() && !training;
   const auto options = x.options().dtype(statistics_type(x.scalar_type()));
@@ -90,7 +94,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> backward(
   ControlGradients controls;
   for_statistics(x.scalar_type(), [&](auto number) {
     using A = decltype(number);
-    const A *instances = data<A>(tables), *mixed = instances + 2 * entries;
+    // Hooks of the user may have changed how they lie in memory.
+    const Table<A> known(tables), moments(batch);
+    const A *instances = known.get(), *mixed = instances + 2 * entries;
     const std::unique_ptr<A[]> held(new A[2 * entries + 4 * channels]);
     A *sums = held.get(), *of_channels = sums + 2 * entries;
     const auto gamma = vector_of<A>("weight", weight, channels);
@@ -104,10 +110,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> backward(
       const A samples = static_cast<A>(shape.samples);
       for (std::int64_t c = 0; c < 2 * channels; ++c) d_batch[c] /= samples;
     }
-    const A* moments = mixes_batch(scopes) ? data<A>(batch) : nullptr;
     const std::int64_t positions = std::max<std::int64_t>(extent_of(x).positions, 1);
-    const Backward<A> given{shape, sums,    instances,   mixed,
-                            moments, d_batch, gamma.get(), positions};
+    const Backward<A> given{shape, sums, instances, mixed,
+                            mixes_batch(scopes) ? moments.get() : nullptr, d_batch, gamma.get(),
+                            positions};
     dx = fill_gradients(gradients, x, arranged, given, ratios,
                         {scopes, num_groups, correction, 0}, wanted[0], &controls);
   });
