@@ -3,6 +3,7 @@
 import copy
 import io
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -65,7 +66,7 @@ def test_the_record_is_of_plain_types():
     class Name(str):
         pass
 
-    state = SwitchNorm(4, scopes=[Name('in'), Name('ln')], correction=1.0).state_dict()
+    state = SwitchNorm(4, scopes=[Name('in'), Name('ln')], correction=np.int64(1)).state_dict()
 
     record = state._metadata['']
     assert record == {'version': 2, 'scopes': ['in', 'ln'], 'correction': 1}
