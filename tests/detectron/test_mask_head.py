@@ -8,6 +8,8 @@ from mmengine.config import ConfigDict
 from tests import recorded_detectors
 
 pytest.importorskip('mmdet')
+from mmdet.models.roi_heads.mask_heads import FCNMaskHead
+
 from sn_openmmlab.detectron.mask_head import DetectronMaskHead, paste_masks
 
 
@@ -20,6 +22,23 @@ def test_recorded_masks_come_out_to_the_pixel(photo: str) -> None:
     assert len(masks) == len(expected)
     assert expected.any()
     assert np.array_equal(paste_masks(masks, boxes, record['image'].shape[:2]), expected)
+
+
+def test_mmdetection_pastes_them_otherwise() -> None:
+    """As docs/guides/released_detectors.md says."""
+    head = FCNMaskHead(num_convs=1, in_channels=4, conv_out_channels=4, class_agnostic=True)
+    overlaps = []
+    for photo in ('photo', 'photo_1x'):
+        record = recorded_detectors.read('mask_rcnn_r50_fpn_sn_8x1', part=True)[photo]
+        masks, theirs = record['detection_masks_first'], record['pasted_masks_first']
+        meta = dict(ori_shape=record['image'].shape[:2], scale_factor=(1.0, 1.0))
+        cfg = ConfigDict(mask_thr_binary=0.5)
+        boxes = record['detections'][: len(masks), :4].clone()
+        ours = head._predict_by_feat_single(masks[:, None].logit(), boxes, None, meta, cfg, True)
+        both, either = (ours & theirs).sum((1, 2)), (ours | theirs).sum((1, 2))
+        overlaps += (both / either).tolist()
+    print(overlaps)
+    assert max(overlaps) < 0.95
 
 
 def test_mask_fills_its_box_and_is_cut_at_the_border() -> None:
