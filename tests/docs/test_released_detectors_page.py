@@ -16,6 +16,7 @@ from mmdet.datasets import CocoDataset
 from sn_openmmlab.checkpoints.plans.layouts import FAMILIES
 from sn_openmmlab.checkpoints.plans.released_detector import plan_released_detector
 from studies.demo.dataset import DemoParameters, make_demo_data
+from studies.experiments.released_detectors import Found, worth_table
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / 'docs/guides/released_detectors.md').read_text()
@@ -47,6 +48,16 @@ def test_reported_numbers_are_those_of_the_configs_page() -> None:
         cells = re.search(rf'^\| \[{name}\]\S* \| none \| (\S+) \| (\S+) ', page, re.MULTILINE)
         numbers = [number for number in cells.groups() if number[0].isdigit()]
         assert re.findall(r'[\d.]+', reported) == numbers
+
+
+def test_table_of_the_parts_is_that_of_the_records() -> None:
+    folder = ROOT / 'docs/released_detectors'
+    found = json.loads((folder / 'found.json').read_text())['found']
+    made = worth_table([Found(**row) for row in found])
+    assert made + '\n' == (folder / 'tables.md').read_text()
+    assert made in PAGE
+    exact = [row for row in found if row['variant'] == 'nothing']
+    assert [row['exact'] for row in exact] == [100] * 4
 
 
 @pytest.fixture(scope='module')
