@@ -19,6 +19,7 @@ from mmengine.structures import InstanceData
 from torch import Tensor, nn
 
 from sn_openmmlab.checkpoints.plans.released_detector import plan_released_detector
+from sn_openmmlab.detectron.both_ends import edges
 from studies.presentation.markdown import table
 
 CONFIGS = Path(__file__).parents[2] / 'configs/detection/released'
@@ -219,7 +220,8 @@ def _config(case: str, variant: Variant) -> Config:
 
 
 def _count(ours: InstanceData, detections: Tensor) -> tuple[int, int]:
-    overlaps = bbox_overlaps(detections[:, :4], ours.bboxes)
+    # Some boxes hold a single row of pixels.
+    overlaps = bbox_overlaps(edges(detections[:, :4]), edges(ours.bboxes))
     overlaps = overlaps.masked_fill(_other_class(ours, detections), 0)
     _, distances = nearest(ours, detections)
     return int((overlaps.amax(1) > 0.5).sum()), int((distances < _EXACT_TO).sum())
