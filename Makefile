@@ -17,7 +17,8 @@ QUICKSTART_CLS := configs/demo/resnet18_sn_digits.py
 	test test-slow coverage benchmark \
 	experiment experiment-from-bn experiment-from-imagenet experiment-from-cifar \
 	experiment-variants experiment-batch-average experiment-sparse experiment-claims \
-	experiment-longer-detection experiment-geometry experiment-style zoo \
+	experiment-longer-detection experiment-geometry experiment-style \
+	experiment-released-detectors zoo \
 	lint format docs docs-serve dist
 
 help: ## list the targets
@@ -98,6 +99,9 @@ experiment-geometry: env ## check Remark 1 of the paper, into docs/geometry
 
 experiment-style: env ## train stylization networks with IN, BN and SN on photographs (data/raccoon), into docs/style
 	$(PY) -m studies.style data/raccoon/images --out docs/style --work-dir work_dirs/style
+
+experiment-released-detectors: env ## count the authors' detections that MMDetection's parts find again, into docs/released_detectors
+	$(PY) -m studies.released_detectors --out docs/released_detectors
 
 zoo: env ## build every config of the toolboxes with SN, train a sample for a step, into docs/zoo
 	OMP_NUM_THREADS=1 $(PY) -m studies.zoo --out docs/zoo

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import math
 import os
 import runpy
 import shutil
@@ -10,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -19,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests import released_weights
 from tests.processes import CAN_FORK, LIMIT, Job, WarmProcess, run_anew
 from tests.toolbox_caches import find_configs_once
 
@@ -298,50 +297,19 @@ def run_tool(run_together: Callable) -> Callable[..., subprocess.CompletedProces
     return run
 
 
-def draw_weight(name: str, shape: Sequence[int]) -> torch.Tensor:
-    """Draw the stand-in for a released weight from its name, as for tests/data/released."""
-    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
-    noise = torch.randn(tuple(shape), generator=generator)
-    part = name.rsplit('.', 1)[-1]
-    if part in ('mean_weight', 'var_weight'):
-        return noise
-    if part == 'running_var':
-        return noise.abs() + 0.5
-    if part != 'weight':
-        return 0.1 * noise
-    is_gamma = shape[0] == 1
-    return 1 + 0.1 * noise if is_gamma else noise * math.sqrt(2 / math.prod(shape[1:]))
-
-
-def outline_weight(name: str, shape: Sequence[int]) -> torch.Tensor:
-    """Draw a small weight in the same way; return zeros after the first number for a large one."""
-    if math.prod(shape) <= 1 << 14:
-        return draw_weight(name, shape)
-    weight = torch.zeros(tuple(shape))
-    weight.view(-1)[0] = zlib.crc32(name.encode())
-    return weight
-
-
 @pytest.fixture(scope='session')
-def released(repo: Path) -> Callable[[str], dict]:
+def released() -> Callable[[str], dict]:
     """Return a function (layout) -> a checkpoint as the authors released it, with drawn weights.
 
     The layouts are the files in tests/data/released.
     """
-    return lambda layout: _build_released(repo, layout, draw_weight)
+    return released_weights.build
 
 
 @pytest.fixture(scope='session')
-def outlined(repo: Path) -> Callable[[str], dict]:
+def outlined() -> Callable[[str], dict]:
     """Return the same function, faster, for tests of names, shapes and the order of weights."""
-    return lambda layout: _build_released(repo, layout, outline_weight)
-
-
-def _build_released(repo: Path, layout: str, fill: Callable) -> dict:
-    described = json.loads((repo / f'tests/data/released/{layout}.json').read_text())
-    weights = {name: fill(name, shape) for name, shape in described['shapes'].items()}
-    wrap = described['wrap']
-    return {**described['extra'], wrap: weights} if wrap else weights
+    return released_weights.outline
 
 
 @pytest.fixture(scope='session')

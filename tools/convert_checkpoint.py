@@ -45,7 +45,8 @@ def main() -> None:
 def _convert(args: argparse.Namespace) -> None:
     *inputs, output = args.files
     check_output(output, inputs)
-    planned = plan_files(inputs, args.keep_classifier, args.batch_ratio)
+    fold = args.first_stage and args.first_stage == 'fold'
+    planned = plan_files(inputs, args.keep_classifier, args.batch_ratio, fold)
     for file in planned:
         print(f'{file.path}: {file.plan.title}.')
     if args.dry_run:
@@ -64,7 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__.split('\n')[0],
         usage='%(prog)s [--dry-run] [--keep-classifier] [--batch-ratio RATIO]\n'
-        '                             [--fit-to FOLDER --config CONFIG] IN OUT\n'
+        '                             [--fit-to FOLDER --config CONFIG]\n'
+        '                             [--first-stage fold|keep] IN OUT\n'
         '       %(prog)s [--dry-run] ENCODER DECODER OUT\n'
         '       %(prog)s --verify FILE',
     )
@@ -73,8 +75,9 @@ def _parser() -> argparse.ArgumentParser:
         nargs='*',
         type=os.path.expanduser,
         metavar='FILE',
-        help='an ImageNet checkpoint of the authors, a network with BatchNorm, or the encoder and '
-        "the decoder of the authors' ADE20K segmenter; then the file to write",
+        help='an ImageNet checkpoint or a trained detector of the authors, a network with '
+        "BatchNorm, or the encoder and the decoder of the authors' ADE20K segmenter; then the file "
+        'to write',
     )
     parser.add_argument(
         '--dry-run', action='store_true', help='show what each weight becomes, and write nothing'
@@ -102,6 +105,13 @@ def _parser() -> argparse.ArgumentParser:
         '--config', metavar='CONFIG', help='the config that OUT is for; --fit-to runs its backbone'
     )
     parser.add_argument(
+        '--first-stage',
+        choices=('fold', 'keep'),
+        help='for a trained detector of the authors: fold bn into in in the first stage, whose SN '
+        'their code leaves in training mode, or keep it (default: fold where they froze that '
+        'stage)',
+    )
+    parser.add_argument(
         '--verify',
         type=os.path.expanduser,
         metavar='FILE',
@@ -113,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
 def _check_arguments(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Exit with a message unless the arguments fit together."""
     settings = (args.files, args.dry_run, args.keep_classifier, args.fit_to)
-    alone = not any(settings) and args.batch_ratio is None
+    alone = not any(settings) and args.batch_ratio is None and args.first_stage is None
     if bool(args.fit_to) != bool(args.config):
         parser.error('--fit-to FOLDER and --config CONFIG go together.')
     if args.fit_to and args.dry_run:
@@ -128,6 +138,8 @@ def _check_arguments(parser: argparse.ArgumentParser, args: argparse.Namespace) 
         parser.error('--keep-classifier is for one file: a segmenter has no classifier.')
     if args.batch_ratio is not None and len(args.files) == 3:
         parser.error('--batch-ratio is for one file with BatchNorm: leave it out.')
+    if args.first_stage is not None and len(args.files) == 3:
+        parser.error('--first-stage is for one file with a detector: leave it out.')
 
 
 def _fit(checkpoint: dict, planned: list[PlannedFile], args: argparse.Namespace) -> None:
@@ -146,6 +158,8 @@ def _report(planned: list[PlannedFile], checkpoint: dict, output: str) -> None:
         print(f'Dropped {few(dropped)}, which a backbone does not have.')
     if 'batch_ratio' in checkpoint['meta']:
         print(f'In its SN layers, bn starts at a ratio of {checkpoint["meta"]["batch_ratio"]:g}.')
+    if 'folded' in checkpoint['meta'].get('first_stage', ''):
+        print('In its first stage, bn is folded into in: --first-stage keep would leave it.')
     print(f'Wrote {len(checkpoint["state_dict"])} weights to {output}.')
 
 

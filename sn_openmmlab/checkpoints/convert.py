@@ -17,6 +17,11 @@ from sn_openmmlab.checkpoints.plans.classifier import keep_classifier
 from sn_openmmlab.checkpoints.plans.layouts import plan_weights, recorded_layout
 from sn_openmmlab.checkpoints.plans.norm_shapes import AUTHORS_SCOPES
 from sn_openmmlab.checkpoints.plans.plan import Plan
+from sn_openmmlab.checkpoints.plans.released_detector import (
+    DetectorPlan,
+    is_released_detector,
+    plan_released_detector,
+)
 from sn_openmmlab.checkpoints.plans.segmenter import PREPROCESSING, plan_decoder, plan_encoder
 from sn_openmmlab.checkpoints.plans.sn_resnet_names import TOOLBOX
 from sn_openmmlab.errors import UsageError
@@ -43,7 +48,10 @@ class PlannedFile:
 
 
 def plan_files(
-    files: Sequence[str], classifier: bool = False, batch_ratio: float | None = None
+    files: Sequence[str],
+    classifier: bool = False,
+    batch_ratio: float | None = None,
+    fold: bool | None = None,
 ) -> list[PlannedFile]:
     """Read a network, or the encoder and the decoder of a segmenter, and plan the conversion.
 
@@ -52,12 +60,16 @@ def plan_files(
         classifier: Whether to keep the classifier of the one file.
         batch_ratio: The importance ratio at which `'bn'` starts, for a file with BatchNorm. If
             None, the usual one.
+        fold: Whether to fold `'bn'` into `'in'` in the first stage of a detector of the authors. If
+            None, it is done where they froze that stage.
 
     Raises:
         UsageError: A file cannot be read, has no known layout, or was converted from BatchNorm
-            before; or there is a ratio for a file without BatchNorm.
+            before; there is a ratio for a file without BatchNorm; or `fold` is given for a file
+            without a detector of the authors, or without `'bn'`.
     """
-    planners = [partial(_plan_network, classifier=classifier, batch_ratio=batch_ratio)]
+    options = dict(classifier=classifier, batch_ratio=batch_ratio, fold=fold)
+    planners = [partial(_plan_network, **options)]
     if len(files) == 2:
         planners = [plan_encoder, plan_decoder]
     planned = []
@@ -86,6 +98,9 @@ def converted_checkpoint(planned: Sequence[PlannedFile]) -> dict[str, Any]:
         meta['batch_ratio'] = planned[0].plan.batch_ratio
     if len(planned) == 2:
         meta['data_preprocessor'] = PREPROCESSING
+    if isinstance(last.plan, DetectorPlan):
+        meta['data_preprocessor'] = dict(last.plan.release.images)
+        meta['first_stage'] = 'bn folded into in' if last.plan.folds else 'as released'
     state = {name: weight for file in planned for name, weight in file.plan.convert().items()}
     return {'state_dict': state, 'meta': meta}
 
@@ -101,12 +116,16 @@ def _scopes(plan: Plan, recorded: Sequence[str] | None) -> Sequence[str] | None:
 
 
 def _plan_network(
-    weights: Mapping[str, Tensor], classifier: bool, batch_ratio: float | None
+    weights: Mapping[str, Tensor], classifier: bool, batch_ratio: float | None, fold: bool | None
 ) -> Plan:
-    if batch_ratio is None:
-        plan = plan_weights(weights)
-    elif has_batch_norm(weights):
-        plan = plan_batch_norm(weights, batch_ratio)
-    else:
+    if batch_ratio is not None and not has_batch_norm(weights):
         raise UsageError('it has no BatchNorm to give a ratio to: leave out --batch-ratio.')
+    if fold is not None and not is_released_detector(weights):
+        raise UsageError('it is no trained detector of the authors: leave out --first-stage.')
+    if batch_ratio is not None:
+        plan = plan_batch_norm(weights, batch_ratio)
+    elif fold is not None:
+        plan = plan_released_detector(weights, fold)
+    else:
+        plan = plan_weights(weights)
     return keep_classifier(plan) if classifier else plan

@@ -9,6 +9,7 @@ from rich.text import Text
 from sn_openmmlab.checkpoints.names import shown
 from sn_openmmlab.checkpoints.plans.batch_norm import BatchNormPlan
 from sn_openmmlab.checkpoints.plans.plan import Plan
+from sn_openmmlab.checkpoints.plans.released_detector import DetectorPlan
 
 _WIDEST = 1000
 
@@ -42,7 +43,9 @@ def _summary(plans: Sequence[Plan]) -> str:
 
 def _rows(plan: Plan) -> Iterator[tuple[str, str, str]]:
     for source, target in plan.pairs.items():
-        yield shown(source), target, str(plan.expected[target])
+        folded = isinstance(plan, DetectorPlan) and plan.is_folded(target)
+        note = ' (bn folded into in)' if folded else ''
+        yield shown(source), f'{target}{note}', str(plan.expected[target])
     if isinstance(plan, BatchNormPlan):
         for target, values in plan.controls.items():
             yield f'new: bn at {plan.batch_ratio:g}', target, str((len(values),))

@@ -50,7 +50,8 @@ def weights_for(
     trained = TrainedSettings(checkpoint, weights)
     has_switch_norm = any(name.endswith('.mean_weight') for name in weights)
     of_authors = has_switch_norm and not _are_own(weights, layers)
-    weights = renamed_norms(to_toolbox(weights), layers) if of_authors else weights
+    if of_authors:
+        weights = renamed_norms(_within(to_toolbox(weights), module), layers)
     learned = {name: m for name, m in layers.items() if f'{name}.mean_weight' in weights}
     if of_authors:
         _check_scopes_of_authors(learned, weights)
@@ -81,6 +82,16 @@ def _part(
     part = OrderedDict(part)
     part._metadata = records
     return part
+
+
+def _within(weights: dict[str, Tensor], module: nn.Module) -> dict[str, Tensor]:
+    """Return the weights of the backbone if the module is one and they are of a whole detector."""
+    prefix = _found_prefix(weights, module)
+    return {
+        name.removeprefix(prefix): weight
+        for name, weight in weights.items()
+        if name.startswith(prefix)
+    }
 
 
 def _found_prefix(weights: Mapping[str, Tensor], module: nn.Module) -> str:

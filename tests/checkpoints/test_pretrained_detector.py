@@ -10,6 +10,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
+from sn_openmmlab.checkpoints.plans.layouts import to_toolbox
 from sn_openmmlab.layers.convert.from_batch_norm import convert_batch_norm
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.runs.weights.check import check_start
@@ -48,6 +49,27 @@ def config(repo: Path) -> Callable[..., Config]:
 def build(made: Config) -> nn.Module:
     with DefaultScope.overwrite_default_scope('mmdet'):
         return models.build(copy.deepcopy(made.model))
+
+
+@pytest.mark.parametrize('whole', [True, False], ids=['whole', 'backbone'])
+def test_it_starts_from_a_detector_of_the_authors(
+    whole: bool, outlined_file: Callable[[str], Path], repo: Path
+) -> None:
+    file = outlined_file('faster_rcnn_r50_fpn_sn_8x1')
+    made = Config.fromfile(
+        repo / 'configs/detection/released/faster-rcnn_r50_fpn_sn_8xb1_finetune.py'
+    )
+    start = dict(type='SNPretrained', checkpoint=str(file))
+    made.load_from = None
+    (made.model if whole else made.model.backbone).init_cfg = start
+    model = build(made)
+    check_start(model, made)
+    model.init_weights()
+    expected = to_toolbox(torch.load(file, weights_only=True)['model'])
+    state = model.state_dict()
+    equal = {name for name, weight in expected.items() if torch.equal(state[name], weight)}
+    assert equal >= (set(expected) if whole else {n for n in expected if 'backbone.' in n})
+    assert ('rpn_head.rpn_conv.weight' in equal) == whole
 
 
 def outputs(model: nn.Module, image: Tensor, rois: Tensor) -> list[Tensor]:

@@ -50,8 +50,10 @@ class Shipped:
     """A shipped config with its model, built without pretrained weights."""
 
     def __init__(self, file: Path) -> None:
-        name = re.fullmatch(r'([a-z-]+)_(r\d+)_(fpn|c4)_([a-z_-]*[a-z])_(.*)', file.stem)
-        self.detector, self.depth, self.neck, row, self.run = name.groups()
+        self.released = file.parent.name == 'released'
+        stem = file.stem.removesuffix('_finetune')
+        name = re.fullmatch(r'([a-z-]+)_(r\d+)_(fpn|c4)_([a-z_-]*[a-z])(?:_(.*))?', stem)
+        self.detector, self.depth, self.neck, row, self.run = name.groups(default='')
         row, scratch, _ = row.partition('_scratch')
         self.backbone_norm, self.other_norm = ROWS[row]
         self.bn_is_frozen = row in ('bn-frozen', 'gn-head', 'sn-head')
@@ -75,6 +77,9 @@ class Shipped:
                 'roi_head.shared_head': (self.backbone_norm, STAGE_4),
             }
         heads = HEADS[self.detector] if self.other_norm else {}
+        if self.released and self.detector == 'faster-rcnn':
+            # Its box head has no convolutions.
+            heads = FPN
         rest = {part: (self.other_norm, number) for part, number in heads.items()}
         return {'backbone': (self.backbone_norm, count), **rest}
 

@@ -10,7 +10,12 @@ import pytest
 from mmengine.config import Config
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
-SHIPPED = sorted([*CONFIGS.glob('detection/*/*.py'), *CONFIGS.glob('demo/*rcnn*.py')])
+# tests/configs/test_released_detectors.py has those of the released detectors.
+SHIPPED = sorted(
+    file
+    for file in (*CONFIGS.glob('detection/*/*.py'), *CONFIGS.glob('demo/*rcnn*.py'))
+    if file.parent.name != 'released'
+)
 OF_COCO = [file for file in SHIPPED if file.stem.endswith('_coco')]
 BASELINES = [file for file in SHIPPED if re.search('_(gn|bn)-all_.*(digits|bccd)', file.stem)]
 

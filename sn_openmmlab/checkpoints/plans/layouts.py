@@ -9,11 +9,12 @@ from torch import Tensor
 from sn_openmmlab.checkpoints.files.provenance import recorded
 from sn_openmmlab.checkpoints.norm_names import has_batch_norm
 from sn_openmmlab.checkpoints.plans.batch_norm import BN_NETWORK, BN_RESNET, plan_batch_norm
+from sn_openmmlab.checkpoints.plans.detector_releases import RELEASES
 from sn_openmmlab.checkpoints.plans.layout import Layout
 from sn_openmmlab.checkpoints.plans.plan import Plan
 from sn_openmmlab.checkpoints.plans.released_detector import (
     is_released_detector,
-    refuse_released_detector,
+    plan_released_detector,
 )
 from sn_openmmlab.checkpoints.plans.segmenter import ADE20K, is_decoder, refuse_decoder
 from sn_openmmlab.checkpoints.plans.sn_resnet import plan_sn_resnet
@@ -46,7 +47,11 @@ class Family:
 # what it lacks.
 FAMILIES = (
     Family((BN_NETWORK, BN_RESNET), has_batch_norm, plan_batch_norm),
-    Family((), is_released_detector, refuse_released_detector),
+    Family(
+        tuple(release.layout for release in RELEASES),
+        is_released_detector,
+        plan_released_detector,
+    ),
     Family((ADE20K,), is_decoder, refuse_decoder),
     Family((IMAGENET, DETECTION_FPN, DETECTION_C4, TOOLBOX), lambda _: True, plan_sn_resnet),
 )

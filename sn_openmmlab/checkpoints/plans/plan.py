@@ -66,10 +66,15 @@ class Plan:
 
     def convert(self) -> dict[str, Tensor]:
         """Return the weights of the model; they share no memory with those of the file."""
-        return {
-            target: _copy(self.weights[source]).reshape(self.expected[target])
-            for source, target in self.pairs.items()
-        }
+        return {target: self.weight(source, target) for source, target in self.pairs.items()}
+
+    def weight(self, source: str, target: str) -> Tensor:
+        """Return a weight of the model, from the weight `source` of the file."""
+        return self.fitted(self.weights[source], target)
+
+    def fitted(self, weight: Tensor, target: str) -> Tensor:
+        """Return a copy of a weight in the shape of the model."""
+        return _copy(weight).reshape(self.expected[target])
 
 
 def _as_expected(_: str, shape: Shape) -> Shape:

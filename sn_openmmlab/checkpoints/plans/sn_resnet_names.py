@@ -47,7 +47,7 @@ class Naming:
         if not name.startswith(self.prefix):
             return None
         name = name.removeprefix(self.prefix)
-        return _from_detectron(name) if self.detectron else name
+        return from_detectron(name) if self.detectron else name
 
     def is_dropped(self, name: str) -> bool:
         """Return whether a backbone does not need a weight of this name."""
@@ -111,6 +111,7 @@ def _is_flat(weights: Mapping[str, Tensor]) -> bool:
     return 2 * dims.count(1) > len(dims)
 
 
-def _from_detectron(name: str) -> str:
+def from_detectron(name: str) -> str:
+    """Return the toolboxes' name of a weight of a ResNet that has Detectron's."""
     name = re.sub(r'^res([2-5])\.', lambda found: f'layer{int(found[1]) - 1}.', name)
     return re.sub(r'^res1\.', '', name)

@@ -15,14 +15,24 @@ from sn_openmmlab.checkpoints.plans.layouts import (
 from sn_openmmlab.errors import UsageError
 
 # Converted files record these names, so they must not change.
-OF_AUTHORS = {'imagenet', 'detection-fpn', 'detection-c4', 'ade20k'}
+OF_AUTHORS = {
+    'imagenet',
+    'detection-fpn',
+    'detection-c4',
+    'ade20k',
+    'faster-rcnn-fpn-8x2',
+    'faster-rcnn-fpn-8x1',
+    'mask-rcnn-fpn-8x1',
+    'faster-rcnn-c4',
+    'mask-rcnn-fpn-scratch',
+}
 FROM_BATCH_NORM = {'bn', 'resnet-bn'}
 
 
 def test_names_of_the_layouts_are_those_that_older_files_record() -> None:
     assert {layout.name for layout in LAYOUTS if layout.of_authors} == OF_AUTHORS
     assert {layout.name for layout in LAYOUTS if layout.from_batch_norm} == FROM_BATCH_NORM
-    assert len(LAYOUTS) == len({layout.name for layout in LAYOUTS}) == 7
+    assert len(LAYOUTS) == len({layout.name for layout in LAYOUTS}) == 12
 
 
 def test_recorded_layout_is_found_by_its_name() -> None:
@@ -45,10 +55,10 @@ def test_names_of_the_weights_tell_the_layout(
 
 
 @pytest.mark.parametrize('part', ['RPN', 'Box_Head', 'Mask_Head', 'Box_Outs', 'Keypoint_Head'])
-def test_released_detectors_are_refused(part: str) -> None:
+def test_one_part_of_a_detector_tells_it_from_its_backbone(part: str) -> None:
     weights = {f'Conv_Body.{n}.mean_weight': torch.ones(3) for n in ('res1.sn1', 'res2.0.sn1')}
-    weights[f'module.{part}.fc1.weight'] = torch.ones(4, 4)
-    with pytest.raises(UsageError, match=f'a detector .*, as {part}.fc1.weight show'):
+    weights[f'module.{part}.conv.weight'] = torch.ones(4, 4)
+    with pytest.raises(UsageError, match=r"it looks like the authors' .* R-CNN.*, but lacks"):
         to_toolbox(weights)
 
 
