@@ -34,8 +34,8 @@ def build_runner(config: Config, skip_bad_images: bool = False) -> Runner:
 
 def _check_loading(runner: Runner, skip: bool) -> None:
     for split in ('train', 'val', 'test'):
-        loader = getattr(runner, f'_{split}_dataloader')
-        if isinstance(loader, Mapping):
+        loader = getattr(runner, f'_{split}_dataloader', None)
+        if isinstance(loader, Mapping) and 'dataset' in loader:
             dataset = with_checked_loading(loader['dataset'], skip and split == 'train')
             setattr(runner, f'_{split}_dataloader', {**loader, 'dataset': dataset})
     for hook in runner.hooks:

@@ -232,6 +232,20 @@ def test_frozen_parts_are_no_obstacle(stop: Callable) -> None:
     assert 'the gradient of head.weight is the first' in said
 
 
+def test_it_works_beside_the_hook_that_copies_the_model(train: Callable) -> None:
+    hooks = [dict(type='BatchAverageHook', num_batches=1), *SKIP]
+    runner = train((5,), custom_hooks=hooks, **{'model.fault': 'gradient'})
+    assert torch.equal(course(runner)[2]['head.weight'], course(runner)[1]['head.weight'])
+    assert not runner.model._forward_pre_hooks
+
+
+def test_it_works_with_torch_compile(train: Callable) -> None:
+    runner = train((5,), custom_hooks=SKIP, compile=dict(backend='eager'))
+    assert runner.message_hub.get_info('non_finite_skips') == 1
+    assert_equal(course(runner)[2], course(runner)[1])
+    assert not torch.equal(course(runner)[3]['head.weight'], course(runner)[2]['head.weight'])
+
+
 @pytest.fixture
 def amp(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict]:
     """Return a function (scale) -> an AmpOptimWrapper, which takes the CPU for a GPU."""

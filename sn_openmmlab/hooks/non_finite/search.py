@@ -104,20 +104,21 @@ def search(
         paths: of the images.
         repeating: the surroundings in which the forward pass can be repeated.
     """
-    order: list[str] = []
+    if call is None:
+        return _unknown('the model computes its loss outside of its forward', paths)
     statistic = in_statistics(model, paths)
-    if call is not None:
+    try:
         with repeating():
             repeat = Repeat(model, call, paths)
-        if repeat.finding is not None:
-            return repeat.finding
-        order = repeat.order
-    return statistic or in_gradients(model, order, paths) or _nothing(paths)
+    except Exception as error:  # Of the model, and no reason to hide what is known.
+        said = f'the forward pass cannot be repeated ({type(error).__name__}: {error})'
+        return _unknown(said.replace('\n', ' '), paths)
+    found = repeat.finding or statistic or in_gradients(model, repeat.order, paths)
+    return found or _unknown('all is finite when the forward pass is repeated', paths)
 
 
-def _nothing(paths: Sequence[str]) -> Finding:
-    said = 'no layer was found, since the model computes its loss outside of its forward'
-    return Finding(Stage.UNKNOWN, 0, said, _named(paths))
+def _unknown(reason: str, paths: Sequence[str]) -> Finding:
+    return Finding(Stage.UNKNOWN, 0, f'no layer was found, since {reason}', _named(paths))
 
 
 def _named(paths: Sequence[str]) -> list[str]:

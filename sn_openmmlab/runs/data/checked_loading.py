@@ -50,26 +50,20 @@ class CheckedLoading:
         self._in_a_row = 0
 
     def __call__(self, results: dict) -> dict | None:
-        """Load the file; return None to skip it."""
+        """Load the file; return None to skip it, as the step itself does with ``ignore_empty``."""
         file = results.get(self.key)
         if file is None:
             return self.step(results)
-        fault = None
         try:
             loaded = self.step(results)
         except Exception as error:
             fault = unreadable(file, error)
             if not self.skip:
                 raise UsageError(f'{fault}{_REMEDY}') from error
-        else:
-            if loaded is not None:
-                self._in_a_row = 0
-                return loaded
-            fault = unreadable(file, None)
-            if not self.skip:
-                raise UsageError(f'{fault}{_REMEDY}')
-        self._skip(file, fault)
-        return None
+            self._skip(str(file), fault)
+            return None
+        self._in_a_row = 0
+        return loaded
 
     def _skip(self, file: str, fault: str) -> None:
         self._in_a_row += 1
@@ -120,12 +114,16 @@ def unreadable(file: str, error: Exception | None) -> str:
 def with_checked_loading(part: Any, skip: bool) -> Any:
     """Return a copy of a part of a config in which every loading step is a `CheckedLoading`.
 
+    Those that are one already stay as they are.
+
     Args:
         part: of the config, such as the dataset of a data loader.
         skip: as of `CheckedLoading`.
     """
     kind: Any = type(part)
     if isinstance(part, Mapping):
+        if part.get('type') in (CheckedLoading, CheckedLoading.__name__):
+            return part
         if file_key(part):
             return kind(type=CheckedLoading.__name__, step=part, skip=skip)
         return kind({key: with_checked_loading(x, skip) for key, x in part.items()})

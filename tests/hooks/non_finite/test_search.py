@@ -68,10 +68,15 @@ def test_row_of_the_input_is_the_image() -> None:
     assert (found.stage, found.images) == (Stage.INPUT, ['a.jpg'])
 
 
-def test_model_without_a_forward_pass_has_its_gradients_looked_at() -> None:
+def test_nothing_is_claimed_where_the_forward_pass_cannot_be_repeated() -> None:
     model = Model()
-    model.last.bias.grad = torch.tensor([torch.nan])
     found = search(model, None, PATHS, nullcontext)
-    assert 'the gradient of last.bias' in found.what
-    model.last.bias.grad = None
-    assert search(model, None, PATHS, nullcontext).stage == Stage.UNKNOWN
+    assert (found.stage, found.images) == (Stage.UNKNOWN, PATHS)
+    assert found.what.endswith('since the model computes its loss outside of its forward')
+    found = _search(model, torch.ones(2, 5))
+    assert found.stage == Stage.UNKNOWN
+    assert 'since the forward pass cannot be repeated (RuntimeError: ' in found.what
+    assert '\n' not in found.what
+    assert _search(model, torch.ones(2, 2)).what.endswith(
+        'finite when the forward pass is repeated'
+    )

@@ -132,6 +132,23 @@ def test_every_loading_step_of_a_config_is_checked_and_no_other() -> None:
     assert isinstance(changed.dataset.pipeline[0], ConfigDict)
 
 
+def test_own_choice_of_a_config_stays() -> None:
+    own = dict(type='CheckedLoading', step=LOAD, skip=True)
+    assert with_checked_loading([own, LOAD], skip=False) == [
+        own,
+        dict(type='CheckedLoading', step=LOAD, skip=False),
+    ]
+
+
+def test_missing_file_is_dropped_where_the_step_says_so(image: Path) -> None:
+    absent = image.with_name('absent.jpg')
+    assert _load(absent, ignore_empty=True) is None
+    # But the step does not drop what its decoder refuses.
+    cut_short(image)
+    with pytest.raises(UsageError, match='cannot be decoded'):
+        _load(image, ignore_empty=True)
+
+
 def test_step_without_a_file_is_left_alone() -> None:
     class Fails:
         def __call__(self, results: dict) -> dict:
