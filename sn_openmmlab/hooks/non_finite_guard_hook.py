@@ -132,11 +132,15 @@ class NonFiniteGuardHook(Hook):
 
     def _signs(self, wrapper: OptimWrapper, loss: Tensor) -> list[str]:
         """Return what is not finite on any process."""
-        parts = ([loss], gradients(wrapper), self._statistics)
-        found = torch.stack([any_non_finite(part, loss.device) for part in parts]).int()
-        all_reduce(found, op='max')
-        # The only place where the training waits for the device.
-        return [sign for sign, bad in zip(_SIGNS, found.tolist(), strict=True) if bad]
+        parts = ([loss], list(gradients(wrapper)), self._statistics)
+        for exact in (False, True):
+            found = torch.stack([any_non_finite(part, loss.device, exact) for part in parts]).int()
+            all_reduce(found, op='max')
+            # The only place where the training waits for the device.
+            signs = [sign for sign, bad in zip(_SIGNS, found.tolist(), strict=True) if bad]
+            if not signs:
+                break
+        return signs
 
     def _search(self, wrapper: OptimWrapper) -> Finding:
         paths = image_paths(self._batch)

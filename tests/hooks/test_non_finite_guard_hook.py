@@ -239,6 +239,7 @@ def test_it_works_beside_the_hook_that_copies_the_model(train: Callable) -> None
     assert not runner.model._forward_pre_hooks
 
 
+@pytest.mark.slow
 def test_it_works_with_torch_compile(train: Callable) -> None:
     runner = train((5,), custom_hooks=SKIP, compile=dict(backend='eager'))
     assert runner.message_hub.get_info('non_finite_skips') == 1
@@ -293,6 +294,16 @@ def test_skip_leaves_the_scaler_alone(amp: Callable, train: Callable) -> None:
 def test_marks_are_finite_themselves(train: Callable) -> None:
     assert math.isfinite(MARK)
     train((5,), **{'model.fault': 'none'})
+
+
+def test_huge_gradients_are_finite(train: Callable) -> None:
+    # Their squares are not.
+    class Enlarge(Hook):
+        def before_train(self, runner: Runner) -> None:
+            runner.model.head.weight.register_hook(lambda grad: grad * 0 + 1e30)
+
+    runner = train(hooks=(Enlarge(),), **{'optim_wrapper.optimizer.lr': 1e-35})
+    assert len(course(runner)) == 4
 
 
 def test_other_kinds_of_wrappers_are_refused(train: Callable) -> None:

@@ -10,18 +10,21 @@ from mmengine.optim import ApexOptimWrapper, OptimWrapper
 from torch import Tensor, nn
 
 
-def any_non_finite(tensors: Iterable[Tensor], device: torch.device) -> Tensor:
+def any_non_finite(tensors: Iterable[Tensor], device: torch.device, exact: bool = True) -> Tensor:
     """Return whether a number in any of the tensors is infinite or NaN.
 
     Args:
         tensors: of any types and devices.
         device: of the answer.
+        exact: if not, the answer may also be yes for numbers that are huge; on a CPU it takes a
+            seventh of the time.
 
     Returns:
         A bool scalar. It is not read here, so a GPU goes on.
     """
-    # The largest magnitude reads a tensor once, writes nothing, and cannot overflow as a sum can.
-    groups = [torch._foreach_norm(group, math.inf) for group in by_kind(tensors)]
+    # Both read a tensor once and write nothing. A sum of squares can overflow, a magnitude cannot.
+    order = math.inf if exact else 2
+    groups = [torch._foreach_norm(group, order) for group in by_kind(tensors)]
     flags = [(~torch.stack(norms).isfinite()).any().to(device) for norms in groups]
     return torch.stack(flags).any() if flags else torch.zeros((), dtype=torch.bool, device=device)
 

@@ -15,8 +15,10 @@ CPU = torch.device('cpu')
 def test_one_number_is_found_among_many(dtype: torch.dtype, bad: float) -> None:
     tensors = [torch.ones(3, 5, dtype=dtype), torch.ones(7, 2), torch.ones(4, dtype=torch.int64)]
     assert not any_non_finite(tensors, CPU)
+    assert not any_non_finite(tensors, CPU, exact=False)
     tensors[0][2, 4] = bad
     assert any_non_finite(tensors, CPU)
+    assert any_non_finite(tensors, CPU, exact=False)
 
 
 def test_large_numbers_are_finite_though_their_sums_and_squares_are_not() -> None:

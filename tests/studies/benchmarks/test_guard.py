@@ -16,7 +16,7 @@ def test_steps_differ_in_the_hook_alone(classification_config: Path) -> None:
 
     steps = guarded_steps(read_config(classification_config), 32)
 
-    assert list(steps) == [BASELINE, 'stops', 'skips']
+    assert list(steps) == [BASELINE, 'with']
     cells = {name: dict(zip(step.__code__.co_freevars, step.__closure__, strict=True))
              for name, step in steps.items()}  # fmt: skip
     models = {name: found['model'].cell_contents for name, found in cells.items()}
@@ -24,21 +24,18 @@ def test_steps_differ_in_the_hook_alone(classification_config: Path) -> None:
     for step in steps.values():
         step()
     assert not torch.equal(models[BASELINE].head.fc.weight, before)
-    for name in ('stops', 'skips'):
-        for own, other in zip(
-            models[name].parameters(), models[BASELINE].parameters(), strict=True
-        ):
-            assert torch.equal(own, other)
+    for own, other in zip(models['with'].parameters(), models[BASELINE].parameters(), strict=True):
+        assert torch.equal(own, other)
     found = measure(steps, 2, BASELINE)
     assert found[BASELINE]['ratios'] == [1, 1]
-    assert len(found['skips']['ratios']) == 2 and found['skips']['bytes'] > 0
+    assert len(found['with']['ratios']) == 2 and found['with']['bytes'] > 0
 
 
 def test_table() -> None:
     record = dict(milliseconds=12.4, ratios=[0.5, 1.0, 2.0], bytes=2.5e6)
-    text = guard_table({'models': {'detector': {'stops': record}}})
+    text = guard_table({'models': {'detector': {'with': record}}})
     assert text.splitlines()[0] == '| model | hook | CPU ms | time / without | peak MB |'
-    assert text.splitlines()[-1] == '| detector | stops | 12 | 1.00 (0.50 to 2.00) | 2.5 |'
+    assert text.splitlines()[-1] == '| detector | with | 12 | 1.00 (0.50 to 2.00) | 2.5 |'
 
 
 def test_the_page_shows_the_committed_table(repo: Path) -> None:
