@@ -65,6 +65,7 @@ benchmark: env ## time the layer and a training step on this CPU, into docs/spee
 	$(PY) -m studies.benchmark_import --out docs/speed
 	$(PY) -m studies.benchmark_sparse --out docs/speed --threads 1
 	$(PY) -m studies.benchmark_host --out docs/speed --threads 1
+	$(PY) -m studies.benchmark_guard --out docs/speed --threads 1
 
 experiment: data ## train BN, GN and SN at small batches, three seeds each, into docs/small_batch
 	$(PY) -m studies.small_batch --out docs/small_batch --work-dir work_dirs/small_batch

@@ -19,6 +19,7 @@ CONFIG_FILES = ('*.py', '*.yml', '*.md')
 TOOLS = (
     'train.py',
     'test.py',
+    'check_data.py',
     'report.py',
     'predict.py',
     'plot_importance.py',

@@ -21,5 +21,13 @@ def exit_with_sentence(main: Callable[[], None]) -> None:
     try:
         main()
     except UsageError as error:
-        print(f'error: {error}', file=sys.stderr)
+        print(f'error: {_sentence(error)}', file=sys.stderr)
         sys.exit(2)
+
+
+def _sentence(error: UsageError) -> str:
+    """Return the message, without the traceback that torch adds to it in a worker process."""
+    said = str(error)
+    if said.startswith('Caught ') and '\nOriginal Traceback' in said:
+        return said.strip().rpartition('\n')[2].partition(': ')[2]
+    return said

@@ -1,6 +1,7 @@
 """A command line shows what the user did wrong as one sentence."""
 
 import pytest
+from torch.utils.data import DataLoader, Dataset
 
 from sn_openmmlab.errors import UsageError, exit_with_sentence
 
@@ -27,3 +28,20 @@ def test_other_errors_keep_their_traceback() -> None:
 def test_success_does_not_exit(capsys: pytest.CaptureFixture) -> None:
     exit_with_sentence(lambda: print('done'))
     assert capsys.readouterr().out == 'done\n'
+
+
+def test_error_of_a_worker_process_is_its_sentence_alone(capsys: pytest.CaptureFixture) -> None:
+    class Broken(Dataset):
+        def __len__(self) -> int:
+            return 1
+
+        def __getitem__(self, index: int) -> None:
+            try:
+                raise ValueError('deep\ninside')
+            except ValueError as error:
+                raise UsageError('a: b.jpg: ends early.') from error
+
+    with pytest.raises(SystemExit) as caught:
+        exit_with_sentence(lambda: list(DataLoader(Broken(), num_workers=1)))
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == 'error: a: b.jpg: ends early.\n'

@@ -48,6 +48,12 @@ def main() -> None:
         metavar='FILE.py',
         help="write the config with all changes to this file for the toolbox's tools, and end",
     )
+    parser.add_argument(
+        '--bad-images',
+        choices=['stop', 'skip'],
+        default='stop',
+        help='what to do when an image cannot be read: stop (%(default)s), or take another one',
+    )
     args = parser.parse_args()
     export_local_rank(args.local_rank)
 
@@ -69,7 +75,7 @@ def main() -> None:
     load_safely()
     if config.get('resume') and config.get('load_from'):
         check_resumable(config.load_from)
-    runner = build_runner(config)
+    runner = build_runner(config, skip_bad_images=args.bad_images == 'skip')
     check_start(runner.model, config)
     # This also builds the loops, the data and the optimizer.
     with building(f'what {config.filename} describes', REGISTRIES):

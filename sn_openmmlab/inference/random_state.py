@@ -3,23 +3,43 @@
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
+
+
+class RandomState(NamedTuple):
+    """The state of the random numbers of Python, NumPy and torch on all its devices."""
+
+    python: tuple
+    numpy: Any
+    cpu: Tensor
+    gpus: list[Tensor]
+
+    @classmethod
+    def now(cls) -> 'RandomState':
+        """Return the state of now."""
+        cpu, gpus = torch.get_rng_state(), torch.cuda.get_rng_state_all()
+        return cls(random.getstate(), np.random.get_state(), cpu, gpus)
+
+    def restore(self) -> None:
+        """Set the state."""
+        random.setstate(self.python)
+        np.random.set_state(self.numpy)
+        torch.set_rng_state(self.cpu)
+        torch.cuda.set_rng_state_all(self.gpus)
 
 
 @contextmanager
 def kept_random_state() -> Iterator[None]:
     """Restore at the end the random numbers of Python, NumPy and torch on all its devices."""
-    python, numpy = random.getstate(), np.random.get_state()
-    cpu, gpus = torch.get_rng_state(), torch.cuda.get_rng_state_all()
+    before = RandomState.now()
     try:
         yield
     finally:
-        random.setstate(python)
-        np.random.set_state(numpy)
-        torch.set_rng_state(cpu)
-        torch.cuda.set_rng_state_all(gpus)
+        before.restore()
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Building mmengine's runner for training and testing."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from mmengine.config import Config
@@ -8,10 +9,17 @@ from mmengine.runner import Runner
 
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.runs.build_errors import building
+from sn_openmmlab.runs.data.checked_loading import with_checked_loading
 
 
-def build_runner(config: Config) -> Runner:
+def build_runner(config: Config, skip_bad_images: bool = False) -> Runner:
     """Build the runner that the config names, or else mmengine's own, with `NormCheckHook`.
+
+    Its data loaders name the file that they cannot read. The config that it writes is unchanged.
+
+    Args:
+        config: of the run.
+        skip_bad_images: whether a training skips such images.
 
     Raises:
         UsageError: a part does not take an option, or its type is not registered.
@@ -20,7 +28,20 @@ def build_runner(config: Config) -> Runner:
         runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
     if not any(isinstance(hook, NormCheckHook) for hook in runner.hooks):
         runner.register_hook(NormCheckHook())
+    _check_loading(runner, skip_bad_images)
     return runner
+
+
+def _check_loading(runner: Runner, skip: bool) -> None:
+    for split in ('train', 'val', 'test'):
+        loader = getattr(runner, f'_{split}_dataloader', None)
+        if isinstance(loader, Mapping) and 'dataset' in loader:
+            dataset = with_checked_loading(loader['dataset'], skip and split == 'train')
+            setattr(runner, f'_{split}_dataloader', {**loader, 'dataset': dataset})
+    for hook in runner.hooks:
+        # MMDetection's PipelineSwitchHook.
+        if hasattr(hook, 'switch_pipeline'):
+            hook.switch_pipeline = with_checked_loading(hook.switch_pipeline, skip)
 
 
 def dump_predictions(runner: Runner, file: str | Path) -> None:

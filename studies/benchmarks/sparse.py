@@ -43,22 +43,25 @@ def inferences(config: Config) -> dict[str, Callable[[], Any]]:
     return {name: partial(predict, model, config.default_scope) for name, model in models.items()}
 
 
-def measure(functions: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, dict]:
-    """Return the milliseconds of the CPU, their ratios to BN and the peak memory of each function.
+def measure(
+    functions: Mapping[str, Callable[[], Any]], rounds: int, baseline: str = BASELINE
+) -> dict[str, dict]:
+    """Return the CPU milliseconds, their ratios to a baseline and the peak memory of each function.
 
     It is the time that the process worked, on all its threads, and not the time that passed: other
     processes on the same cores matter less. The functions take turns, and a ratio compares the
     medians of one round.
 
     Args:
-        functions: as `inferences` returns them.
+        functions: by name, as `inferences` returns them.
         rounds: how often each takes its turn.
+        baseline: the name of the function that the others are compared with.
     """
     turns = [{name: _turn(function) for name, function in functions.items()} for _ in range(rounds)]
     return {
         name: dict(
             milliseconds=median(turn[name] for turn in turns),
-            ratios=sorted(turn[name] / turn[BASELINE] for turn in turns),
+            ratios=sorted(turn[name] / turn[baseline] for turn in turns),
             bytes=peak_bytes(function, torch.device('cpu')),
         )
         for name, function in functions.items()

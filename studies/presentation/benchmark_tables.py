@@ -147,7 +147,15 @@ def busy_table(data: Record) -> str:
 
 def sparse_table(data: Record) -> str:
     """Return CPU milliseconds, their ratio to BN (median, least, most) and peak MB of inference."""
+    return _measured_table(data, 'norm', 'time / BN')
 
+
+def guard_table(data: Record) -> str:
+    """Return the same of training steps with NonFiniteGuardHook, and the ratio to those without."""
+    return _measured_table(data, 'hook', 'time / without')
+
+
+def _measured_table(data: Record, what: str, over: str) -> str:
     def ratio(rows: Sequence[tuple[str, str, Record]]) -> str:
         return spread(rows[0][2]['ratios'], '.2f')
 
@@ -158,10 +166,10 @@ def sparse_table(data: Record) -> str:
     ]
     columns: dict[str, Callable[[Sequence[tuple[str, str, Record]]], str]] = {
         'CPU ms': lambda rows: f'{rows[0][2]["milliseconds"]:.0f}',
-        'time / BN': ratio,
+        over: ratio,
         'peak MB': lambda rows: f'{rows[0][2]["bytes"] * 1e-6:.1f}',
     }
-    return table(rows, ['model', 'norm'], lambda row: row[:2], columns)
+    return table(rows, ['model', what], lambda row: row[:2], columns)
 
 
 def all_tables(data: Record) -> str:

@@ -25,6 +25,7 @@ TOOLS = [
     'plot_importance.py',
     'predict.py',
     'batch_average.py',
+    'check_data.py',
     'report.py',
     'sparsify.py',
     'test.py',

@@ -12,6 +12,7 @@ from mmengine.runner import Runner
 
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.runs import runner as runners
+from tests.small_run import register, small_config
 
 
 class FakeRunner:
@@ -59,3 +60,25 @@ def test_runner_is_mmengines_own_or_the_one_that_the_config_names(
             assert [type(hook) for hook in built.hooks] == [NormCheckHook]
     finally:
         RUNNERS.module_dict.pop('RunnerOfTests')
+
+
+@pytest.mark.parametrize('skip', [False, True])
+def test_loaders_name_bad_images_and_only_a_training_skips_them(
+    skip: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(monkeypatch)
+    load = dict(type='LoadImageFromFile')
+    loader = dict(dataset=dict(type='CocoDataset', pipeline=[load]), batch_size=2)
+    config = small_config(tmp_path, val_dataloader=loader)
+    config.train_dataloader = dict(loader)
+    switch = dict(type='mmdet.PipelineSwitchHook', switch_epoch=1, switch_pipeline=[load])
+    config.custom_hooks = [switch]
+    runner = runners.build_runner(config, skip_bad_images=skip)
+    checked = [dict(type='CheckedLoading', step=load, skip=skip)]
+    assert runner._train_dataloader['dataset']['pipeline'] == checked
+    assert runner._train_dataloader['batch_size'] == 2
+    assert runner._val_dataloader['dataset']['pipeline'] == [{**checked[0], 'skip': False}]
+    (hook,) = [hook for hook in runner.hooks if hasattr(hook, 'switch_pipeline')]
+    assert hook.switch_pipeline == checked
+    # The config of the run is the one for the toolbox.
+    assert runner.cfg.train_dataloader.dataset.pipeline == [load]

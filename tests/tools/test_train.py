@@ -164,6 +164,20 @@ def test_faults_are_one_sentence(
     assert sorted(path.name for path in tmp_path.iterdir()) == ['written_config.py']
 
 
+def test_loss_that_is_not_finite_is_one_sentence(
+    classification_config: Path, fail: Callable, tmp_path: Path
+) -> None:
+    said = fail(
+        'train.py',
+        classification_config,
+        *('--work-dir', tmp_path / 'run'),
+        *('--cfg-options', 'optim_wrapper.optimizer.lr=1e30'),
+        *('default_hooks.guard.type=NonFiniteGuardHook', 'default_hooks.guard.max_skips=0'),
+    )
+    assert said.startswith('error: the training stops at iteration 2, since the loss')
+    assert '/train/' in said and f'{tmp_path / "run"} has no good checkpoint' in said
+
+
 @pytest.mark.parametrize('tool', ['train.py', 'test.py'])
 def test_missing_data_is_one_sentence(
     tool: str, repo: Path, fail: Callable, tmp_path: Path

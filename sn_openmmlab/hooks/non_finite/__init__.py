@@ -1,0 +1,1 @@
+"""What `NonFiniteGuardHook` is made of: the checks, the search, the skipped step, the message."""
