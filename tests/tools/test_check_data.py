@@ -36,7 +36,7 @@ def test_training_skips_the_file_on_request(
     work_dir = tmp_path / 'run'
     run_tool(
         *(repo / 'tools/train.py', config, '--work-dir', work_dir, '--bad-images', 'skip'),
-        *('--cfg-options', 'train_dataloader.num_workers=1'),
+        *('--cfg-options', 'train_dataloader.num_workers=1', 'train_cfg.val_begin=9'),
     )
     assert (work_dir / 'epoch_1.pth').is_file()
     (log,) = work_dir.glob('*/*.log')
