@@ -52,7 +52,9 @@ class Shipped:
     def __init__(self, file: Path) -> None:
         self.released = file.parent.name == 'released'
         stem = file.stem.removesuffix('_finetune')
-        name = re.fullmatch(r'([a-z-]+)_(r\d+)_(fpn|c4)_([a-z_-]*[a-z])(?:_(.*))?', stem)
+        # Names of the released ones may end in the norm.
+        run = r'(?:_(.*))?' if self.released else '_(.*)'
+        name = re.fullmatch(rf'([a-z-]+)_(r\d+)_(fpn|c4)_([a-z_-]*[a-z]){run}', stem)
         self.detector, self.depth, self.neck, row, self.run = name.groups(default='')
         row, scratch, _ = row.partition('_scratch')
         self.backbone_norm, self.other_norm = ROWS[row]

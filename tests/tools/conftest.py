@@ -87,8 +87,11 @@ def tested() -> Callable[[Path], dict]:
 
 @pytest.fixture
 def process_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """After the test, undo what a tool changes in its process."""
+    """Begin as in a new process; after the test, undo what a tool changes."""
     before = {kept: kept._instance_dict.copy() for kept in _managers()}
+    for kept in before:
+        # A logger of an earlier test may write to a stream that is closed.
+        kept._instance_dict.clear()
     monkeypatch.setattr(CheckpointLoader, '_schemes', CheckpointLoader._schemes.copy())
     for name in ('TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'):
         # To be restored, it has to be set once.

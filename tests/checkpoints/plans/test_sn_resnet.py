@@ -251,7 +251,7 @@ FAULTS = {
     ),
     'detector': (
         lambda w: {f'Conv_Body.{k}': v for k, v in w.items()} | {'RPN.conv.bias': torch.ones(1)},
-        r'a detector .*, as RPN\.conv\.bias show\. Detectors cannot be converted yet',
+        r"it looks like the authors' Faster R-CNN .*, but lacks backbone\.conv1\.weight",
     ),
     'control characters': (
         lambda w: w | {'\x1b[2J.weight': torch.ones(1)},

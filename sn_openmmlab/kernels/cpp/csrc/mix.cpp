@@ -33,7 +33,7 @@ class SampleMix {
     }
     for (std::int64_t c = 0; c < channels_; ++c) {
       centre[c] = static_cast<A>(static_cast<double>(mean[c]) + distance_[c]);
-      rstd[c] = 1 / std::sqrt(static_cast<A>(variance_[c]));
+      rstd[c] = static_cast<A>(1 / std::sqrt(variance_[c]));
     }
   }
 
