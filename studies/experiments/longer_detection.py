@@ -16,7 +16,8 @@ from studies.presentation.markdown import Column, group_by, table
 from studies.presentation.output import make_folder
 
 NORMS = ('sn', 'gn', 'bn')
-RATES = (0.01, 0.02, 0.04)
+# At 0.01 SN had a box AP of 34.6, at 0.02 51.0 and at 0.04 55.9.
+RATES = (0.02, 0.04, 0.08)
 # Of the trainings that choose the learning rates, which are as long as the quickstart.
 PILOT_SEED = 3
 _PILOT_EPOCHS, EPOCHS = 4, 12

@@ -58,15 +58,15 @@ def final(norm: str, seed: int, last: float) -> Record:
 
 
 RECORDS = [
-    *(pilot('sn', rate, ap) for rate, ap in ((0.01, 0.3), (0.02, 0.5), (0.04, 0.4))),
-    *(pilot('gn', rate, ap) for rate, ap in ((0.01, 0.5), (0.02, 0.5), (0.04, 0.4))),
-    *(pilot('bn', rate, ap) for rate, ap in ((0.01, 0.3), (0.02, 0.2), (0.04, 0.4))),
+    *(pilot('sn', rate, ap) for rate, ap in ((0.02, 0.3), (0.04, 0.5), (0.08, 0.4))),
+    *(pilot('gn', rate, ap) for rate, ap in ((0.02, 0.5), (0.04, 0.5), (0.08, 0.4))),
+    *(pilot('bn', rate, ap) for rate, ap in ((0.02, 0.3), (0.04, 0.2), (0.08, 0.4))),
     *(final(norm, seed, 0.4 + 0.01 * seed) for seed in range(3) for norm in NORMS),
 ]
 
 
 def test_best_learning_rate_of_each_norm_is_chosen() -> None:
-    assert chosen_rates(RECORDS) == {'sn': 0.02, 'gn': 0.01, 'bn': 0.04}
+    assert chosen_rates(RECORDS) == {'sn': 0.04, 'gn': 0.02, 'bn': 0.08}
 
 
 def test_tables_have_the_means_of_known_records() -> None:
@@ -86,7 +86,7 @@ def test_figures_are_drawn(tmp_path: Path) -> None:
 def test_long_trainings_follow_at_the_chosen_rates(at_root: None, tmp_path: Path) -> None:
     runs = longer_detection.follow(tmp_path, RECORDS[:9])
     rates = {run.variant: Config.fromfile(run.config).optim_wrapper.optimizer.lr for run in runs}
-    assert rates == {'sn': 0.02, 'gn': 0.01, 'bn': 0.04}
+    assert rates == {'sn': 0.04, 'gn': 0.02, 'bn': 0.08}
     assert len(runs) == 9
 
 
