@@ -203,10 +203,10 @@ def test_every_stage_of_two_pictures(unfolded: Detector) -> None:
     check_stages(unfolded, theirs, part=False)
 
 
+# The other one has no bn.
 @needs_whole
+@pytest.mark.parametrize('detector', ['faster_rcnn_r50_fpn_sn'], indirect=True)
 def test_first_stage_that_is_kept_is_theirs_in_evaluation_mode(unfolded: Detector) -> None:
-    if not unfolded.case.startswith('faster'):
-        pytest.skip('no bn')
     theirs = recorded_detectors.read(f'{unfolded.case}_all_eval', part=False)
     check_stages(unfolded, theirs['A'], part=False)
     for photo in ('photo_1x', 'photo'):
