@@ -2,16 +2,18 @@
 
 import io
 import os
+from typing import IO
 
 import torch
 
 from sn_openmmlab.checkpoints.files.archive import check_archive, is_archive
 from sn_openmmlab.checkpoints.files.pickle_rules import check_call
-from sn_openmmlab.checkpoints.files.pickle_scan import scan_pickle
+from sn_openmmlab.checkpoints.files.pickle_scan import Storage, scan_pickle
 from sn_openmmlab.errors import UsageError
 
-# In torch's older format: a magic number, a version, the machine, the content, the storages' keys.
-_LEGACY_PICKLES = 5
+# In torch's format before 1.6: a magic number, a version and the machine come before the content.
+_BEFORE = 3
+_LENGTH = 8
 
 
 def check_file(path: str) -> None:
@@ -23,21 +25,48 @@ def check_file(path: str) -> None:
             The message of the latter holds `GLOBAL` and the name of the function.
     """
     with open(path, 'rb') as stream:
-        if is_archive(stream):
-            check_archive(stream, path)
-            stream.seek(0)
-            # The same that torch.load uses: two readers could see different parts.
-            reader = torch._C.PyTorchFileReader(stream)
-            if reader.has_record('constants.pkl'):
-                raise UsageError(
-                    f'{path} holds a TorchScript program, not only weights: save the state_dict() '
-                    'of the model in place of it.'
-                )
-            pickles, number = io.BytesIO(reader.get_record('data.pkl')), 1
-        else:
-            stream.seek(0)
-            pickles, number = stream, _LEGACY_PICKLES
-        storages = [s for _ in range(number) for s in scan_pickle(pickles, check_call)]
-    # Each element takes a byte at least.
-    if sum(storage.numel for storage in storages) > os.path.getsize(path):
+        storages = _scan_archive(stream, path) if is_archive(stream) else _scan_legacy(stream)
+    if sum(storage.numel * storage.size for storage in storages.values()) > os.path.getsize(path):
         raise ValueError('its storages are larger than the file')
+
+
+def _scan_archive(stream: IO[bytes], path: str) -> dict[str, Storage]:
+    check_archive(stream, path)
+    stream.seek(0)
+    # The same that torch.load uses: two readers could see different parts.
+    reader = torch._C.PyTorchFileReader(stream)
+    if reader.has_record('constants.pkl'):
+        raise UsageError(
+            f'{path} holds a TorchScript program, not only weights: save the state_dict() of the '
+            'model in place of it.'
+        )
+    return scan_pickle(io.BytesIO(reader.get_record('data.pkl')), check_call).storages
+
+
+def _scan_legacy(stream: IO[bytes]) -> dict[str, Storage]:
+    stream.seek(0)
+    whole = _Bounded(stream)
+    for _ in range(_BEFORE):
+        scan_pickle(whole, check_call)
+    storages = scan_pickle(whole, check_call).storages
+    keys = scan_pickle(whole, check_call).value
+    if not isinstance(keys, list) or sorted(keys) != sorted(storages):
+        raise ValueError('the keys of the storages are others')
+    # Torch makes each storage as large as the file says here.
+    for key in keys:
+        if int.from_bytes(whole.read(_LENGTH), 'little', signed=True) != storages[key].numel:
+            raise ValueError('a storage has two sizes')
+        stream.seek(storages[key].numel * storages[key].size, os.SEEK_CUR)
+    return storages
+
+
+class _Bounded:
+    """A file that is asked for no more bytes than it has: Python makes room for all it asks for."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._size = os.fstat(stream.fileno()).st_size
+        self.readline = stream.readline
+
+    def read(self, number: int) -> bytes:
+        return self._stream.read(min(number, self._size - self._stream.tell()))

@@ -6,11 +6,14 @@ that it would make.
 """
 
 import pickletools
+import re
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections.abc import Callable
 from dataclasses import dataclass
 from pickle import UnpicklingError
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
+
+from torch.serialization import StorageType
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +37,12 @@ class Storage:
     Attributes:
         key: of the record that holds it.
         numel: the number of its elements.
+        size: of an element, in bytes.
     """
 
     key: str
     numel: int
+    size: int
 
 
 class Tuple(tuple):
@@ -60,10 +65,20 @@ _IGNORED = frozenset({'PROTO', 'STOP'})
 _SMALL = {'EMPTY_TUPLE': 0, 'TUPLE1': 1, 'TUPLE2': 2, 'TUPLE3': 3}
 
 
-def scan_pickle(stream: IO[bytes], check_call: Callable[[str, tuple], None]) -> list[Storage]:
-    """Return the storages that the pickle at the position of a stream would load.
+class Scan(NamedTuple):
+    """What a pickle would do.
 
-    The stream is then behind the pickle.
+    Attributes:
+        value: what it would return, with placeholders; dicts are empty.
+        storages: that it would load, by key.
+    """
+
+    value: Any
+    storages: dict[str, Storage]
+
+
+def scan_pickle(stream: IO[bytes], check_call: Callable[[str, tuple], None]) -> Scan:
+    """Return what the pickle at the position of a stream would do. The stream is then behind it.
 
     Args:
         stream: of the file.
@@ -87,7 +102,7 @@ class _Machine:
         self._memo: dict[int, Any] = {}
         self._storages: dict[str, Storage] = {}
 
-    def run(self, stream: IO[bytes]) -> list[Storage]:
+    def run(self, stream: IO[bytes]) -> Scan:
         for opcode, argument, _ in pickletools.genops(stream):
             name = opcode.name
             if name in _LITERALS:
@@ -102,7 +117,8 @@ class _Machine:
                 self._stack.append(_tuple(self._pop(_SMALL[name])))
             elif name not in _IGNORED:
                 self._step(name, argument)
-        return list(self._storages.values())
+        (value,) = self._stack
+        return Scan(value, self._storages)
 
     def _step(self, name: str, argument: Any) -> None:
         match name:
@@ -165,17 +181,18 @@ class _Machine:
 
     def _load(self, label: Any) -> None:
         match label:
-            case ('storage', Name(), str(key), str(), int(numel), *views) if numel >= 0:
-                storage = self._storages.setdefault(key, Storage(key, numel))
+            case ('storage', Name(kind), str(key), str(), int(numel), *views) if numel >= 0:
+                found = Storage(key, numel, _element_size(kind))
+                storage = self._storages.setdefault(key, found)
             case _:
                 raise UnpicklingError('only storages lie outside of the pickle')
-        if numel != storage.numel:
+        if (numel, found.size) != (storage.numel, storage.size):
             raise UnpicklingError('a storage has two sizes')
         match views:
             case [] | [None]:
                 self._stack.append(storage)
             case [(str(), int(offset), int(size))] if offset >= 0 <= size <= numel - offset:
-                self._stack.append(Storage(key, size))
+                self._stack.append(Storage(key, size, storage.size))
             case _:
                 raise UnpicklingError('a part of a storage lies outside of it')
 
@@ -197,6 +214,15 @@ def _tuple(items: list[Any]) -> Tuple:
     made = Tuple(items)
     made.size = 1 + sum(map(_size, items))
     return made
+
+
+def _element_size(kind: str) -> int:
+    """Return the bytes of an element of a storage, such as `torch.FloatStorage`."""
+    if kind == 'torch.storage.UntypedStorage':
+        return 1
+    if not re.fullmatch(r'torch\.(cuda\.)?\w+Storage', kind):
+        raise UnpicklingError(f'GLOBAL {kind} is no storage')
+    return StorageType(kind.rpartition('.')[2]).dtype.itemsize
 
 
 def _full_name(module: str, name: str) -> str:
