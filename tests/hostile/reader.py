@@ -186,8 +186,8 @@ def main() -> None:
 
 def warm_up(folder: Path) -> None:
     """Read a file of each format, whole and damaged."""
-    # Of names in archives.
-    for encoding in ('cp437', 'latin-1'):
+    # Of names in archives, and of texts in pickles.
+    for encoding in ('cp437', 'latin-1', 'raw-unicode-escape'):
         codecs.lookup(encoding)
     for zip_format in (True, False):
         path = folder / 'whole.pth'

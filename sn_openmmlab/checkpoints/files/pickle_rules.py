@@ -108,6 +108,11 @@ def _empty_array(kind: Any, shape: Any, code: Any) -> bool:
     return isinstance(kind, Name) and shape == (0,) and isinstance(code, Made | str)
 
 
+def _array_state(version: Any, shape: Any, *_: Any) -> bool:
+    # NumPy compares the shape with the bytes that follow, but not where their number overflows.
+    return isinstance(shape, tuple) and _are_sizes(shape) and prod(shape) < 2**40
+
+
 def _number_type(code: Any, *_: Any) -> bool:
     # As in 'f8'. A longer one could name a type of gigabytes.
     return isinstance(code, str) and len(code) <= 3
@@ -162,5 +167,7 @@ _RULES: dict[str, Rule] = {
 }
 for _core in ('numpy.core.multiarray', 'numpy._core.multiarray'):
     _RULES[f'{_core}._reconstruct'] = _empty_array
-    _RULES[f'{_core}._reconstruct.__setstate__'] = _anything
+    _RULES[f'{_core}._reconstruct.__setstate__'] = lambda s: (
+        isinstance(s, tuple) and _array_state(*s)
+    )
     _RULES[f'{_core}.scalar'] = lambda kind, value: isinstance(kind, Made)

@@ -10,6 +10,7 @@ from mmengine.runner import CheckpointLoader
 from sn_openmmlab.checkpoints.files.content_size import content_size
 from sn_openmmlab.checkpoints.files.file_check import check_file
 from sn_openmmlab.checkpoints.files.safe_globals import allow_mmengine_checkpoints
+from sn_openmmlab.checkpoints.files.training_state import check_state
 from sn_openmmlab.errors import UsageError
 
 # A model may have the same weights in several heads, or a small tensor that is shown repeated.
@@ -77,17 +78,7 @@ def check_content(checkpoint: Any, source: str) -> None:
 
 def check_resumable(path: str | os.PathLike) -> None:
     """Raise UsageError unless training can be resumed from the checkpoint file."""
-    checkpoint = read_checkpoint(path)
-    meta, hub = checkpoint.get('meta'), checkpoint.get('message_hub')
-    if (
-        not isinstance(hub, dict)
-        or not isinstance(meta, dict)
-        or not {'epoch', 'iter'} <= set(meta)
-    ):
-        raise UsageError(
-            f'{path} holds weights, but no training to resume: to start from the weights, give '
-            f'--cfg-options load_from={path} in place of --resume.'
-        )
+    check_state(read_checkpoint(path), os.fspath(path))
 
 
 def _load_from_local(filename: str, map_location: Any) -> dict:
