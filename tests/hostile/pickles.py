@@ -88,7 +88,8 @@ def in_zip(pickled: bytes, records: Mapping[str, bytes] | None = None) -> bytes:
 def in_legacy(pickled: bytes, records: Mapping[str, bytes] | None = None) -> bytes:
     """Return the file of torch's format before 1.6."""
     machine = dict(protocol_version=PROTOCOL_VERSION, little_endian=True, type_sizes={})
-    records = {'0': ONES} if records is None else records
+    if records is None:
+        records = {'0': ONES} if text('storage') in pickled else {}
     head = [pickle.dumps(item, 2) for item in (MAGIC_NUMBER, PROTOCOL_VERSION, machine)]
     data = [(len(held) // 4).to_bytes(8, 'little') + held for held in records.values()]
     return b''.join([*head, pickled, pickle.dumps(list(records), 2), *data])

@@ -30,7 +30,7 @@ def check_state(checkpoint: Mapping[str, Any], source: str) -> None:
             f'{source} holds weights, but no training to resume: to start from the weights, give '
             f'--cfg-options load_from={source} in place of --resume.'
         )
-    if fault := _fault(meta, hub):
+    if fault := _fault(meta, hub) or _optimizer_fault(checkpoint.get('optimizer')):
         raise UsageError(
             f'{source} holds no training that can be resumed, since its {fault} is damaged: to '
             f'start from the weights, give --cfg-options load_from={source} in place of --resume.'
@@ -48,6 +48,8 @@ def _fault(meta: Mapping[str, Any], hub: Mapping[str, Any]) -> str | None:
         part = hub.get(name)
         if not isinstance(part, dict) or not all(isinstance(key, str) for key in part):
             return f"message_hub['{name}']"
+    if not all(isinstance(value, bool) for value in hub['resumed_keys'].values()):
+        return "message_hub['resumed_keys']"
     for buffer in hub['log_scalars'].values():
         # MMEngine skips others with a warning.
         if isinstance(buffer, HistoryBuffer) and not _is_history(buffer):
@@ -56,6 +58,18 @@ def _fault(meta: Mapping[str, Any], hub: Mapping[str, Any]) -> str | None:
         if name.startswith(_BEST) and not isinstance(value, int | float | np.number):
             return f"message_hub['runtime_info'] ({_BEST})"
     return None
+
+
+def _optimizer_fault(optimizer: Any) -> str | None:
+    """Return a name unless an optimizer holds the same for all weights that it has stepped."""
+    # Several optimizers have names, and none may be saved.
+    if optimizer is None or (isinstance(optimizer, dict) and 'param_groups' not in optimizer):
+        return None
+    states = optimizer.get('state') if isinstance(optimizer, dict) else None
+    if not isinstance(states, dict) or not all(isinstance(s, dict) for s in states.values()):
+        return 'optimizer'
+    kinds = {tuple((name, type(value)) for name, value in s.items()) for s in states.values()}
+    return 'optimizer' if len(kinds) > 1 else None
 
 
 def _is_count(value: Any) -> bool:
