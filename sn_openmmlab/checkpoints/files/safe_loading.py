@@ -14,7 +14,7 @@ from sn_openmmlab.checkpoints.files.training_state import check_state
 from sn_openmmlab.errors import UsageError
 
 # A model may have the same weights in several heads, or a small tensor that is shown repeated.
-_MOST_COPIES, _ALWAYS = 16, 1 << 28
+_MOST_COPIES, _ALWAYS = 16, 1 << 26
 
 
 def load_safely() -> None:

@@ -16,18 +16,18 @@ from sn_openmmlab.checkpoints.files.content_size import content_size
 @pytest.mark.parametrize(
     ('value', 'size'),
     [
-        (None, 1),
-        (7, 1),
+        (None, 16),
+        (7, 16),
         ('abc', 3),
         (b'abcd', 4),
-        ([], 1),
-        ([1, 2], 3),
-        ({'ab': 1}, 4),
+        ([], 16),
+        ([1, 2], 48),
+        ({'ab': 1}, 16 + 2 + 16),
         (torch.ones(3, 4), 48),
         (torch.ones(1).expand(10**6, 10**6), 4 * 10**12),
         (torch.ones(2, 2, dtype=torch.float64).to_sparse(), 32),
         (np.ones(5), 40),
-        (np.float32(1), 1),
+        (np.float32(1), 16),
     ],
 )
 def test_sizes(value: Any, size: int) -> None:
@@ -36,7 +36,7 @@ def test_sizes(value: Any, size: int) -> None:
 
 def test_shared_parts_count_as_often_as_they_are_used() -> None:
     weight = torch.ones(10)
-    assert content_size({'a': weight, 'b': weight}) == 1 + 2 * (1 + 40)
+    assert content_size({'a': weight, 'b': weight}) == 16 + 2 * (1 + 40)
     doubled: Any = ()
     for _ in range(60):
         doubled = (doubled, doubled)
@@ -63,7 +63,7 @@ def test_depth() -> None:
     deep: list = []
     for _ in range(50):
         deep = [deep]
-    assert content_size(deep) == 51
+    assert content_size(deep) == 51 * 16
     for _ in range(20_000):
         deep = [deep]
     with pytest.raises(ValueError, match='too deep'):

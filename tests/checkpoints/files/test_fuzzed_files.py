@@ -75,7 +75,7 @@ def test_a_part_of_all_hostile_files(tmp_path: Path, repo: Path) -> None:
 def test_all_hostile_files(tmp_path: Path, repo: Path) -> None:
     counts = check(read_corpus(1, tmp_path, repo))
     assert counts.total() >= 2000
-    page = (repo / 'docs/guides/weights.md').read_text()
+    page = (repo / 'docs/guides/train_and_test.md').read_text()
     for family, number in counts.items():
         assert f'| {family} | {number} |' in page
     assert f'{counts.total():,}' in page
