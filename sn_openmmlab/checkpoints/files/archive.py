@@ -24,15 +24,21 @@ def check_archive(stream: IO[bytes], name: str) -> None:
         name: of the file, for the message.
 
     Raises:
-        UsageError: it would.
+        UsageError: it would, or it is a TorchScript archive.
         ValueError: torch's reader could see other parts in the archive than Python's.
         BadZipFile: it is damaged.
     """
     size = os.fstat(stream.fileno()).st_size
     _check_end(stream, size)
     with zipfile.ZipFile(stream) as archive:
-        unpacked = sum(part.file_size for part in archive.infolist())
-        stored = all(part.compress_type == zipfile.ZIP_STORED for part in archive.infolist())
+        parts = archive.infolist()
+    if any(part.filename.endswith('/constants.pkl') for part in parts):
+        raise UsageError(
+            f'{name} holds a TorchScript program, not only weights: save the state_dict() of the '
+            'model in place of it.'
+        )
+    unpacked = sum(part.file_size for part in parts)
+    stored = all(part.compress_type == zipfile.ZIP_STORED for part in parts)
     if unpacked > size or not stored:
         raise UsageError(
             f'{name} was not loaded: it would unpack to {unpacked} bytes, more than the file has, '

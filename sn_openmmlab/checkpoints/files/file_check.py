@@ -9,7 +9,6 @@ import torch
 from sn_openmmlab.checkpoints.files.archive import check_archive, is_archive
 from sn_openmmlab.checkpoints.files.pickle_rules import check_call
 from sn_openmmlab.checkpoints.files.pickle_scan import Storage, scan_pickle
-from sn_openmmlab.errors import UsageError
 
 # In torch's format before 1.6: a magic number, a version and the machine come before the content.
 _BEFORE = 3
@@ -35,11 +34,6 @@ def _scan_archive(stream: IO[bytes], path: str) -> dict[str, Storage]:
     stream.seek(0)
     # The same that torch.load uses: two readers could see different parts.
     reader = torch._C.PyTorchFileReader(stream)
-    if reader.has_record('constants.pkl'):
-        raise UsageError(
-            f'{path} holds a TorchScript program, not only weights: save the state_dict() of the '
-            'model in place of it.'
-        )
     return scan_pickle(io.BytesIO(reader.get_record('data.pkl')), check_call).storages
 
 
