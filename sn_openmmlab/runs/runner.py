@@ -7,15 +7,16 @@ from mmengine.config import Config
 from mmengine.registry import METRICS, RUNNERS
 from mmengine.runner import Runner
 
+from sn_openmmlab.hooks.exact_resume_hook import ExactResumeHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.runs.build_errors import building
 from sn_openmmlab.runs.data.checked_loading import with_checked_loading
 
 
 def build_runner(config: Config, skip_bad_images: bool = False) -> Runner:
-    """Build the runner that the config names, or else mmengine's own, with `NormCheckHook`.
+    """Build the runner that the config names, or else mmengine's own, with two hooks of ours.
 
-    Its data loaders name the file that they cannot read. The config that it writes is unchanged.
+    `NormCheckHook` reports the norms, and `ExactResumeHook` lets a training be resumed exactly. Its data loaders name the file that they cannot read. The config that it writes is unchanged.
 
     Args:
         config: of the run.
@@ -26,8 +27,9 @@ def build_runner(config: Config, skip_bad_images: bool = False) -> Runner:
     """
     with building(f'what {config.filename} describes'):
         runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
-    if not any(isinstance(hook, NormCheckHook) for hook in runner.hooks):
-        runner.register_hook(NormCheckHook())
+    for kind in (NormCheckHook, ExactResumeHook):
+        if not any(isinstance(hook, kind) for hook in runner.hooks):
+            runner.register_hook(kind())
     _check_loading(runner, skip_bad_images)
     return runner
 
