@@ -16,7 +16,9 @@ from sn_openmmlab.runs.data.checked_loading import with_checked_loading
 def build_runner(config: Config, skip_bad_images: bool = False) -> Runner:
     """Build the runner that the config names, or else mmengine's own, with two hooks of ours.
 
-    `NormCheckHook` reports the norms, and `ExactResumeHook` lets a training be resumed exactly. Its data loaders name the file that they cannot read. The config that it writes is unchanged.
+    `NormCheckHook` reports the norms, and `ExactResumeHook` lets a training be resumed exactly. The
+    data loaders name the file that they cannot read. The config that the runner writes is
+    unchanged.
 
     Args:
         config: of the run.

@@ -100,9 +100,7 @@ def train_both(train: Callable, tmp_path: Path) -> Callable[..., tuple[Witness, 
 
 @pytest.mark.parametrize('workers', [{}, WORKERS], ids=['no workers', 'workers'])
 @pytest.mark.parametrize('kind', KINDS)
-def test_the_rest_of_a_training_is_the_same(
-    kind: str, workers: dict, train_both: Callable
-) -> None:
+def test_the_rest_of_a_training_is_the_same(kind: str, workers: dict, train_both: Callable) -> None:
     changes, by_epoch, stop = KINDS[kind]
     whole, rest = train_both(by_epoch, stop, **changes, **workers)
     assert rest.places == whole.places[-len(rest.places) :]
@@ -134,9 +132,7 @@ def test_a_training_without_a_seed_keeps_the_one_that_it_drew(train_both: Callab
     train_both(True, 1, **EPOCHS, randomness=dict(seed=None))
 
 
-def test_neither_workers_nor_validations_change_a_training(
-    train: Callable, tmp_path: Path
-) -> None:
+def test_neither_workers_nor_validations_change_a_training(train: Callable, tmp_path: Path) -> None:
     train('here')
     train('workers', **WORKERS)
     train('unvalidated', **UNVALIDATED)
