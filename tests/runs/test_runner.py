@@ -1,4 +1,4 @@
-"""The runner is the one that the config names, with our hook, and writes predictions."""
+"""The runner is the one that the config names, with our hooks, and writes predictions."""
 
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS, RUNNERS
 from mmengine.runner import Runner
 
+from sn_openmmlab.hooks.exact_resume_hook import ExactResumeHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.runs import runner as runners
 from tests.small_run import register, small_config
@@ -53,11 +54,13 @@ def test_runner_is_mmengines_own_or_the_one_that_the_config_names(
         for name, config in (
             ('mmengine', {}),
             ('mmengine', dict(custom_hooks=[dict(type='NormCheckHook')])),
+            ('mmengine', dict(custom_hooks=[dict(type='ExactResumeHook')])),
             ('ours', dict(runner_type='RunnerOfTests')),
         ):
             built = runners.build_runner(Config(dict(a=1, **config)))
             assert (built.name, built.cfg.a) == (name, 1)
-            assert [type(hook) for hook in built.hooks] == [NormCheckHook]
+            assert len(built.hooks) == 2
+            assert {type(hook) for hook in built.hooks} == {NormCheckHook, ExactResumeHook}
     finally:
         RUNNERS.module_dict.pop('RunnerOfTests')
 

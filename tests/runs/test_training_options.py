@@ -250,6 +250,6 @@ def test_channels_last_is_close(plain: Course, train: Callable) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('backend', ['eager', 'aot_eager'])
-def test_compiled_training_is_close(backend: str, plain: Course, train: Callable) -> None:
-    assert_close_courses(train(compile=dict(backend=backend)), plain)
+def test_compiled_training_is_close(plain: Course, train: Callable) -> None:
+    # The forward and backward graphs of the default backend, without its compiler.
+    assert_close_courses(train(compile=dict(backend='aot_eager')), plain)
