@@ -1,6 +1,7 @@
 """A training that is stopped and resumed is the one without the stop, bit for bit."""
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ HOOK = dict(type='ExactResumeHook')
 EPOCHS = dict(train_cfg=dict(by_epoch=True, max_epochs=3))
 ITERATIONS = dict(train_cfg=dict(by_epoch=False, max_iters=7, val_interval=2))
 INFINITE = {'train_dataloader.sampler.type': 'InfiniteSampler'}
-WORKERS = {'train_dataloader.num_workers': 2, 'train_dataloader.persistent_workers': True}
+WORKERS = {'train_dataloader.num_workers': 2}
+PERSISTENT = {**WORKERS, 'train_dataloader.persistent_workers': True}
 UNVALIDATED = dict(val_dataloader=None, val_cfg=None, val_evaluator=None)
 # The changes of the config, whether checkpoints count epochs, and after which training stops.
 KINDS = {
@@ -48,10 +50,13 @@ class Witness(Hook):
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     register(monkeypatch)
-    # mmengine waits between the epochs of a training by iterations.
+    # mmengine waits between the epochs of a training by iterations, torch for persistent workers.
     monkeypatch.setattr('mmengine.runner.loops.time.sleep', lambda seconds: None)
+    monkeypatch.setattr('torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL', 0.2)
+    yield
+    gc.collect()
 
 
 @pytest.fixture
@@ -105,6 +110,10 @@ def test_the_rest_of_a_training_is_the_same(kind: str, workers: dict, train_both
     whole, rest = train_both(by_epoch, stop, **changes, **workers)
     assert rest.places == whole.places[-len(rest.places) :]
     assert len(rest.places) < len(whole.places)
+
+
+def test_workers_that_go_on_from_epoch_to_epoch_change_nothing(train_both: Callable) -> None:
+    train_both(True, 1, **EPOCHS, **PERSISTENT)
 
 
 def test_mmengine_alone_does_not_resume_exactly(train_both: Callable) -> None:

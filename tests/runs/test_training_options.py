@@ -21,6 +21,11 @@ from tests import cpu_amp  # noqa: F401
 LR = 0.01
 CPU_AMP = dict(type='AmpOptimWrapper', loss_scale='dynamic')
 Tensors = dict[str, Tensor]
+NARROW = {'model.backbone.stem_channels': 8, 'model.backbone.base_channels': 8}
+CHANNELS = {
+    'detection': {**NARROW, 'model.neck.in_channels': [8, 16, 32, 64]},
+    'segmentation': {**NARROW, 'model.decode_head.in_channels': 64},
+}
 
 
 @dataclass
@@ -78,7 +83,7 @@ def train(
         config.optim_wrapper, config.param_scheduler = dict(plain), None
         for name in ('val_dataloader', 'val_evaluator', 'val_cfg'):
             config[name] = None
-        config.merge_from_dict(changes)
+        config.merge_from_dict({**CHANNELS[request.param], **changes})
         # It seeds every iteration, so that what else an option draws changes nothing.
         runner = build_runner(config)
         witness = Witness(prepare)
@@ -132,7 +137,7 @@ def norm_of(tensors: Tensors) -> Tensor:
 
 def assert_close_courses(found: Course, expected: Course) -> None:
     # Rounding may change which proposals a detector takes.
-    torch.testing.assert_close(found.losses, expected.losses, rtol=1e-2, atol=0)
+    torch.testing.assert_close(found.losses[0], expected.losses[0], rtol=1e-2, atol=0)
     assert_all_close(statistics(found), statistics(expected), rtol=1e-4, atol=1e-5)
 
 
@@ -178,16 +183,14 @@ def test_clipping_is_by_the_norm_of_all_gradients(plain: Course, train: Callable
     gradients = plain.gradients[0]
     assert {name.rpartition('.')[2] for name in gradients} >= {'mean_weight', 'var_weight'}
     limit = norm_of(gradients).item() / 3
-    found = train(**{'optim_wrapper.clip_grad': dict(max_norm=limit)})
+    found = train(steps=1, **{'optim_wrapper.clip_grad': dict(max_norm=limit)})
     torch.testing.assert_close(norm_of(found.gradients[0]).item(), limit, rtol=1e-4, atol=0)
     expected = {name: gradient / 3 for name, gradient in gradients.items()}
     assert_all_close(found.gradients[0], expected, rtol=1e-4, atol=1e-8)
-    weak = train(**{'optim_wrapper.clip_grad': dict(max_norm=1e6)})
-    assert_equal(weak.states[1], plain.states[1])
 
 
 def test_averages_follow_the_formula(plain: Course, train: Callable) -> None:
-    found = train(steps=3, custom_hooks=[dict(type='EMAHook', momentum=0.25)])
+    found = train(custom_hooks=[dict(type='EMAHook', momentum=0.25)])
     assert_equal(found.states[1], plain.states[1])
     (hook,) = [hook for hook in found.runner.hooks if hasattr(hook, 'ema_model')]
     expected = dict(found.states[0])
@@ -244,7 +247,7 @@ def test_channels_last_is_close(plain: Course, train: Callable) -> None:
                     lambda _, x, y: formats.add(y.is_contiguous(memory_format=torch.channels_last))
                 )
 
-    found = train(to_channels_last)
+    found = train(to_channels_last, steps=1)
     assert formats == {True}
     assert_close_courses(found, plain)
 
@@ -252,4 +255,4 @@ def test_channels_last_is_close(plain: Course, train: Callable) -> None:
 @pytest.mark.slow
 def test_compiled_training_is_close(plain: Course, train: Callable) -> None:
     # The forward and backward graphs of the default backend, without its compiler.
-    assert_close_courses(train(compile=dict(backend='aot_eager')), plain)
+    assert_close_courses(train(steps=1, compile=dict(backend='aot_eager')), plain)

@@ -148,10 +148,9 @@ def resume(
     ('name', 'parts', 'workers'),
     [
         ('detector', AMP, 2),
-        ('segmenter', '', 0),
-        ('classifier', '', 2),
         pytest.param('detector', '', 0, marks=FULL),
         pytest.param('segmenter', AMP, 2, marks=FULL),
+        pytest.param('segmenter', '', 0, marks=FULL),
         pytest.param('classifier', AMP, 0, marks=FULL),
     ],
 )
@@ -162,9 +161,10 @@ def test_within_an_epoch(name: str, parts: str, workers: int, resume: Callable) 
 @pytest.mark.parametrize(
     ('name', 'parts', 'workers'),
     [
+        ('classifier', '', 2),
+        pytest.param('classifier', AMP, 0, marks=FULL),
         pytest.param('detector', '', 0, marks=FULL),
         pytest.param('segmenter', '', 2, marks=FULL),
-        pytest.param('classifier', AMP, 0, marks=FULL),
     ],
 )
 def test_between_epochs(name: str, parts: str, workers: int, resume: Callable) -> None:
