@@ -24,5 +24,5 @@ def accumulated_gradients(
 def restore_gradients(model: nn.Module, gradients: Mapping[str, Tensor]) -> None:
     """Give the parameters of a model the gradients, by name, that a checkpoint holds."""
     for name, parameter in unwrapped(model).named_parameters():
-        if name in gradients:
+        if name in gradients and gradients[name].shape == parameter.shape:
             parameter.grad = gradients[name].to(parameter)

@@ -59,8 +59,8 @@ class ExactResumeHook(Hook):
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         """Keep the place in the data, and the gradients."""
-        self._loaded = checkpoint.get(_POSITION)
-        self._gradients = checkpoint.get(_GRADIENTS, {})
+        self._loaded = _position_in(checkpoint)
+        self._gradients = checkpoint.get(_GRADIENTS) or {}
 
     def before_train(self, runner: Runner) -> None:
         """Give the batches their seeds, and go to the place where the training stopped."""
@@ -199,6 +199,15 @@ def _unused_batch_sampler(settings: Any, loader: DataLoader, seed: int) -> Any:
         return BatchSampler(sampler, loader.batch_size, loader.drop_last)
     batch = dict(sampler=sampler, batch_size=settings['batch_size'])
     return DATA_SAMPLERS.build(settings['batch_sampler'], default_args=batch)
+
+
+def _position_in(checkpoint: Mapping[str, Any]) -> dict[str, int] | None:
+    """Return the place in the data that a checkpoint holds, or None if there is none to use."""
+    position = checkpoint.get(_POSITION)
+    names = ('images', 'batch_size', 'processes')
+    values = [position.get(name) for name in names] if isinstance(position, dict) else [None]
+    fits = all(isinstance(value, int) and value >= 0 for value in values)
+    return position if fits else None
 
 
 def _said(batch: Mapping[str, int]) -> str:

@@ -14,7 +14,7 @@ from mmengine.runner import Runner
 from torch.utils.data import DataLoader, IterableDataset
 
 import sn_openmmlab  # noqa: F401  # registers the hook
-from sn_openmmlab.hooks.exact_resume_hook import _Placed
+from sn_openmmlab.hooks.exact_resume_hook import ExactResumeHook, _Placed
 from tests.resumed import assert_same_training
 from tests.small_run import SmallData, image, register, small_config
 
@@ -211,6 +211,17 @@ def test_another_number_of_processes_is_one_sentence(
     assert len(train('rest', start=file, **EPOCHS).places) == 4
     said = ''.join(capfd.readouterr())
     assert 'batches of 2 on 8 processes, and the training goes on with 2 on 1 process' in said
+
+
+@pytest.mark.parametrize('position', [None, 7, {}, {'images': -1}, {'images': '2'}])
+def test_a_place_that_cannot_be_is_none(position: object) -> None:
+    whole = {'batch_size': 2, 'processes': 1}
+    position = {**whole, **position} if isinstance(position, dict) else position
+    hook = ExactResumeHook()
+    hook.after_load_checkpoint(None, {'data_position': position})
+    assert hook._loaded is None
+    hook.after_load_checkpoint(None, {'data_position': {**whole, 'images': 6}})
+    assert hook._loaded['images'] == 6
 
 
 @pytest.mark.parametrize('kind', ['between epochs', 'by iterations'])
