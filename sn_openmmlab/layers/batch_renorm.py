@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.fx import Proxy
 from torch.nn.modules.instancenorm import _InstanceNorm
 
+from sn_openmmlab.errors import UsageError
 from sn_openmmlab.kernels.plain.moments import statistics_dtype
 from sn_openmmlab.layers.arguments import (
     check_channels,
@@ -17,9 +18,15 @@ from sn_openmmlab.layers.arguments import (
     is_number,
 )
 from sn_openmmlab.layers.leaf import record_leaf
+from sn_openmmlab.layers.recomputation import is_recomputation
 from sn_openmmlab.ops.autocast import without_autocast
 from sn_openmmlab.ops.batch_moments import batch_moments
 from sn_openmmlab.ops.running import move
+
+_REPEATED = (
+    'BRN cannot train with activation checkpointing, which repeats forward passes after its moving '
+    'averages have moved: leave out with_cp and activation_checkpointing, or train with SN or BN.'
+)
 
 
 class BatchRenorm(_InstanceNorm):
@@ -85,6 +92,7 @@ class BatchRenorm(_InstanceNorm):
         TypeError: if an argument is of the wrong type.
         ValueError: if an argument is out of its range. In `forward`: if the input is not floating
             point, not of 2 to 5 dimensions, or not of C channels.
+        UsageError: in a forward pass that activation checkpointing repeats while training.
 
     Example:
         ```python
@@ -170,6 +178,8 @@ class BatchRenorm(_InstanceNorm):
     @torch.no_grad()
     def _correct(self, x: Tensor, mean: Tensor, var: Tensor) -> tuple[Tensor, Tensor]:
         """Return r and d of a batch, (C,) each, and move the averages `mean` and `var` after it."""
+        if is_recomputation():
+            raise UsageError(_REPEATED)
         batch_mean, batch_var = batch_moments(x)
         batch_deviation, deviation = ((v + self.eps).sqrt() for v in (batch_var, var))
         r_max, d_max = (limit.to(mean.dtype) for limit in self.limits())

@@ -29,6 +29,7 @@ from sn_openmmlab.layers.choice import (
 from sn_openmmlab.layers.leaf import is_counted, record_leaf
 from sn_openmmlab.layers.loading import check_weights
 from sn_openmmlab.layers.own_tensors import own_tensors
+from sn_openmmlab.layers.recomputation import is_recomputation
 from sn_openmmlab.layers.scripted import scripted_forward
 from sn_openmmlab.layers.settings import layer_name, record_settings, settings_of
 from sn_openmmlab.ops.arguments import check_groups, check_ratio_groups, check_scopes
@@ -59,7 +60,8 @@ class SwitchNorm(_InstanceNorm):
     variance that training normalizes with: BatchNorm's factor n / (n - 1) is left out.
 
     Statistics are computed in float32 for half-precision inputs. An input without samples gives an
-    empty output and zero gradients, and leaves the running statistics as they are.
+    empty output and zero gradients, and leaves the running statistics as they are. So does a
+    forward pass that activation checkpointing repeats.
 
     After `sparsify` the layer is sparse: its means and its variances each use one scope, and the
     buffers `mean_choice` and `var_choice` say which.
@@ -219,7 +221,7 @@ class SwitchNorm(_InstanceNorm):
         check_channels(x, self.num_features)
         weight, bias, *controls, mean, var, num_batches = own_tensors(self)
         scopes, training, group, instance_variance = self.scopes, self.training, self._group(), True
-        if var is None or (num_batches is None and training):
+        if var is None or (training and (num_batches is None or is_recomputation())):
             mean = None  # Nothing to use in evaluation, or to move in training.
         if self._chosen is not None:
             scopes, controls = self.used_scopes, self._used_controls(controls)

@@ -11,16 +11,21 @@ from mmengine.runner import Runner
 
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.hooks.checkpoint_paths_hook import CheckpointPathsHook
+from sn_openmmlab.hooks.exact_resume_hook import ExactResumeHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.runs.build_errors import building
 from sn_openmmlab.runs.data.checked_loading import with_checked_loading
 
+_HOOKS = (NormCheckHook, CheckpointPathsHook, ExactResumeHook)
+
 
 def build_runner(config: Config, skip_bad_images: bool = False) -> Runner:
-    """Build the runner that the config names, or else mmengine's own.
+    """Build the runner that the config names, or else mmengine's own, with hooks of ours.
 
-    It has `NormCheckHook` and `CheckpointPathsHook`, and says why it cannot resume a file. Its data
-    loaders name the file that they cannot read. The config that it writes is unchanged.
+    `NormCheckHook` reports the norms, `CheckpointPathsHook` lets no other files be removed, and
+    `ExactResumeHook` lets a training be resumed exactly. The runner says why it cannot resume a
+    file, and its data loaders name the file that they cannot read. The config that the runner
+    writes is unchanged.
 
     Args:
         config: of the run.
@@ -31,7 +36,7 @@ def build_runner(config: Config, skip_bad_images: bool = False) -> Runner:
     """
     with building(f'what {config.filename} describes'):
         runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
-    for kind in (NormCheckHook, CheckpointPathsHook):
+    for kind in _HOOKS:
         if not any(isinstance(hook, kind) for hook in runner.hooks):
             runner.register_hook(kind())
     _explain_resume(runner)

@@ -9,7 +9,6 @@ from mmengine.model import convert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.checkpoint import checkpoint
 
 from sn_openmmlab import BatchRenorm, convert_batch_norm
 
@@ -59,13 +58,6 @@ def test_mmcv_knows_it_as_a_norm_and_names_it_as_batch_norm():
     name, layer = build_norm_layer(dict(type='BRN', begin=7, requires_grad=False), 4, postfix=1)
     assert (name, layer.begin, is_norm(layer)) == ('bn1', 7, True)
     assert not any(p.requires_grad for p in layer.parameters())
-
-
-def test_activation_checkpointing_counts_a_step_twice():
-    layer = BatchRenorm(3)
-    x = torch.randn(4, 3, requires_grad=True)
-    checkpoint(layer, x, use_reentrant=False).sum().backward()
-    assert layer.num_batches_tracked == 2
 
 
 @pytest.mark.slow

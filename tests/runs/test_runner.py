@@ -1,4 +1,4 @@
-"""The runner is the one that the config names, with our hook, and writes predictions."""
+"""The runner is the one that the config names, with our hooks, and writes predictions."""
 
 import copy
 from pathlib import Path
@@ -13,8 +13,6 @@ from mmengine.registry import HOOKS, RUNNERS
 from mmengine.runner import Runner
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.hooks.checkpoint_paths_hook import CheckpointPathsHook
-from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.runs import runner as runners
 from tests.small_run import register, small_config
 
@@ -60,11 +58,16 @@ def test_runner_is_mmengines_own_or_the_one_that_the_config_names(
         for name, config in (
             ('mmengine', {}),
             ('mmengine', dict(custom_hooks=[dict(type='NormCheckHook')])),
+            ('mmengine', dict(custom_hooks=[dict(type='ExactResumeHook')])),
             ('ours', dict(runner_type='RunnerOfTests')),
         ):
             built = runners.build_runner(Config(dict(a=1, **config)))
             assert (built.name, built.cfg.a) == (name, 1)
-            assert [type(hook) for hook in built.hooks] == [NormCheckHook, CheckpointPathsHook]
+            assert sorted(type(hook).__name__ for hook in built.hooks) == [
+                'CheckpointPathsHook',
+                'ExactResumeHook',
+                'NormCheckHook',
+            ]
     finally:
         RUNNERS.module_dict.pop('RunnerOfTests')
 

@@ -11,6 +11,9 @@ import torch
 
 import sn_openmmlab  # noqa: F401  # allows what checkpoints of mmengine hold
 
+# Our tools add it to every training.
+HOOK = ('--cfg-options', 'default_hooks.resume.type=ExactResumeHook')
+
 
 def tool_of(toolbox: str, name: str) -> Path:
     """Return a tool inside an installed toolbox."""
@@ -24,7 +27,7 @@ def test_mmdetection_trains_as_we_do(
     logged: Callable,
     tmp_path: Path,
 ) -> None:
-    run_tool(tool_of('mmdet', 'train.py'), detection_config, '--work-dir', tmp_path)
+    run_tool(tool_of('mmdet', 'train.py'), detection_config, '--work-dir', tmp_path, *HOOK)
     assert logged(tmp_path) == logged(detection_run)
 
 
@@ -77,7 +80,7 @@ def test_mmsegmentation_trains_and_evaluates_as_we_do(
     tmp_path: Path,
 ) -> None:
     trained = tmp_path / 'trained'
-    run_tool(tool_of('mmseg', 'train.py'), segmentation_config, '--work-dir', trained)
+    run_tool(tool_of('mmseg', 'train.py'), segmentation_config, '--work-dir', trained, *HOOK)
     assert logged(trained) == logged(segmentation_run)
     run_tool(
         tool_of('mmseg', 'test.py'),
