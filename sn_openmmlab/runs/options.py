@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from mmengine.config import Config, ConfigDict
 from mmengine.device import get_device
-from mmengine.runner import find_latest_checkpoint
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.newest_checkpoint import newest_checkpoint
 
 
 def set_work_dir(config: Config, work_dir: str | Path | None) -> None:
@@ -62,7 +62,7 @@ def _leave_group() -> None:
 
 
 def set_resume(config: Config, resume: str | None) -> None:
-    """Resume from a checkpoint file, or with ``'auto'`` from the newest in the work folder.
+    """Resume from a file, or with ``'auto'`` from the newest whole checkpoint of the work folder.
 
     If there is none yet, print so and start as the config says.
 
@@ -71,12 +71,12 @@ def set_resume(config: Config, resume: str | None) -> None:
         resume: a file, ``'auto'``, or None to do what the config says.
 
     Raises:
-        UsageError: the work folder names a newest checkpoint that does not exist.
+        UsageError: the work folder had a checkpoint, but has no whole one; see `newest_checkpoint`.
     """
     if resume not in (None, 'auto'):
         config.resume, config.load_from = True, resume
     elif resume == 'auto' or (config.get('resume') and not config.get('load_from')):
-        newest = _newest(config.work_dir)
+        newest = newest_checkpoint(config.work_dir, _checkpoint_folders(config))
         config.resume = newest is not None
         if newest:
             config.load_from = newest
@@ -86,19 +86,10 @@ def set_resume(config: Config, resume: str | None) -> None:
             print(f'{config.work_dir} has no checkpoint: the training starts anew{start}.')
 
 
-def _newest(work_dir: str) -> str | None:
-    named = find_latest_checkpoint(work_dir)
-    # The folder may have been moved since, or lie in remote storage.
-    moved = Path(work_dir) / Path(named or '').name
-    for file in (moved, Path(named or '')):
-        if named and file.is_file():
-            return str(file)
-    if named and '://' not in named:
-        raise UsageError(
-            f'{work_dir}/last_checkpoint names {named}, which does not exist: name another with '
-            '--resume CHECKPOINT, or remove that file to start from the beginning.'
-        )
-    return named
+def _checkpoint_folders(config: Config) -> list[Path]:
+    """Return where `CheckpointHook` writes, if that is not the work folder."""
+    hook = (config.get('default_hooks') or {}).get('checkpoint') or {}
+    return [Path(hook['out_dir']) / Path(config.work_dir).name] if hook.get('out_dir') else []
 
 
 def use_amp(config: Config) -> None:

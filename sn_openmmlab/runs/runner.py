@@ -7,27 +7,34 @@ from mmengine.config import Config
 from mmengine.registry import METRICS, RUNNERS
 from mmengine.runner import Runner
 
+from sn_openmmlab.hooks.atomic_checkpoint_hook import AtomicCheckpointHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
+from sn_openmmlab.hooks.preemption_hook import PreemptionHook
 from sn_openmmlab.runs.build_errors import building
 from sn_openmmlab.runs.data.checked_loading import with_checked_loading
 
 
-def build_runner(config: Config, skip_bad_images: bool = False) -> Runner:
-    """Build the runner that the config names, or else mmengine's own, with `NormCheckHook`.
+def build_runner(
+    config: Config, skip_bad_images: bool = False, save_on_signal: bool = False
+) -> Runner:
+    """Build the runner that the config names, or else mmengine's own, with hooks of ours.
 
-    Its data loaders name the file that they cannot read. The config that it writes is unchanged.
+    `NormCheckHook` reports the norms, `AtomicCheckpointHook` keeps checkpoints whole. Its data
+    loaders name the file that they cannot read. The config that it writes is unchanged.
 
     Args:
         config: of the run.
         skip_bad_images: whether a training skips such images.
+        save_on_signal: whether a training has a `PreemptionHook`.
 
     Raises:
         UsageError: a part does not take an option, or its type is not registered.
     """
     with building(f'what {config.filename} describes'):
         runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
-    if not any(isinstance(hook, NormCheckHook) for hook in runner.hooks):
-        runner.register_hook(NormCheckHook())
+    for kind in (NormCheckHook, AtomicCheckpointHook, *([PreemptionHook] * save_on_signal)):
+        if not any(isinstance(hook, kind) for hook in runner.hooks):
+            runner.register_hook(kind())
     _check_loading(runner, skip_bad_images)
     return runner
 
