@@ -1,11 +1,16 @@
 """tools/train.py loses no more than the time since the last checkpoint, however it ends."""
 
+import random
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 import torch
+from mmengine.config import Config
 
 from tests import faulty_training
 from tests.faulty_training import losses, training_config
@@ -17,7 +22,7 @@ Train = Callable[..., CompletedProcess]
 def train(run_tool: Callable) -> Train:
     """Return a function that trains by a config; it checks the exit code."""
 
-    def run(config: object, *options: object, code: int = 0) -> CompletedProcess:
+    def run(config: Config, *options: object, code: int = 0) -> CompletedProcess:
         file = Path(config.work_dir).with_suffix('.py')
         config.dump(file)
         return run_tool(faulty_training.__file__, file, *options, code=code)
@@ -150,3 +155,46 @@ def test_accumulated_gradients_and_averages_are_not_lost(
         for name in ('whole', 'run')
     ]
     torch.testing.assert_close(averages[1], averages[0], rtol=0, atol=0)
+
+
+def killed(config: Path, work_dir: Path, wait: float, env: dict[str, str]) -> list[tuple[int, str]]:
+    """Resume, kill some time after the first iteration, and return the iterations in between."""
+    file = work_dir / 'losses0.txt'
+    before = len(losses(work_dir)) if file.exists() else 0
+    command = [sys.executable, '-W', 'ignore', faulty_training.__file__, config, '--resume']
+    with open(work_dir.with_suffix('.log'), 'a') as log:
+        process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+    limit = time.monotonic() + 200
+    while not (file.exists() and len(losses(work_dir)) > before):
+        assert process.poll() is None and time.monotonic() < limit
+        time.sleep(0.02)
+    time.sleep(wait)
+    process.kill()
+    process.wait()
+    return losses(work_dir)[before:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('interval', [1, 5])
+def test_ten_kills_at_random_moments(
+    interval: int, train: Train, tool_env: dict[str, str], tmp_path: Path
+) -> None:
+    # 20 MB, so that writing takes most of the time.
+    large = {'model.size': 5_000_000, 'train_cfg.max_iters': 10**6, 'train_cfg.val_interval': 10**6}
+    every = {'default_hooks.checkpoint.interval': interval}
+    config = tmp_path / 'run.py'
+    training_config(tmp_path / 'run', **large, **every).dump(config)
+    draw = random.Random(0)
+    last, while_writing, trained = 0, 0, []
+    for _ in range(10):
+        trained.append(killed(config, tmp_path / 'run', draw.uniform(0, 1), tool_env))
+        # The first iteration after the one that it went on from.
+        assert last - interval < trained[-1][0][0] <= last + 1
+        last = trained[-1][-1][0]
+        while_writing += bool(list((tmp_path / 'run').glob('.*.unfinished')))
+    assert while_writing
+    seen = {number: loss for part in trained for number, loss in part}
+    large['train_cfg.max_iters'] = last
+    train(training_config(tmp_path / 'whole', **large))
+    assert [(number, seen[number]) for number in sorted(seen)] == losses(tmp_path / 'whole')
+    print(f'{while_writing} of 10 kills while a checkpoint was written, {last} iterations')
