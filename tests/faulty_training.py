@@ -23,6 +23,7 @@ from torch import nn
 
 from sn_openmmlab.checkpoints.trial_loading import unwrapped
 from tests import small_run
+from tests.toolbox_caches import format_configs_once
 
 TOOLS = str(Path(__file__).parents[1] / 'tools')
 
@@ -158,6 +159,7 @@ def training_config(work_dir: Path, *hooks: dict, **changes: Any) -> Config:
 def main() -> None:
     sys.path.insert(0, TOOLS)
     sys.argv = ['train.py', *sys.argv[1:]]
+    format_configs_once()
     with pytest.MonkeyPatch.context() as patch:
         small_run.register(patch)
         runpy.run_path(f'{TOOLS}/train.py', run_name='__main__')

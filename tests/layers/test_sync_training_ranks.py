@@ -94,9 +94,7 @@ def on_rank(rank: int, world: int) -> dict[str, Any]:
         patch.setitem(HOOKS.module_dict, 'Losses', Losses)
         found = dict(
             plain=_train(world, folder, custom_hooks=[EMA], **only_sn),
-            accumulated=_train(
-                world, folder, **only_sn, **{'optim_wrapper.accumulative_counts': 2}
-            ),
+            accumulated=_train(world, folder, **only_sn, **twice),
             reentrant=_train(world, folder, model=dict(type='OnlySN', reentrant=True)),
             recomputed=_train(world, folder, model=dict(type='OnlySN', reentrant=False)),
         )

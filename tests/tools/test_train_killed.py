@@ -179,8 +179,8 @@ def killed(config: Path, work_dir: Path, wait: float, env: dict[str, str]) -> li
 def test_ten_kills_at_random_moments(
     interval: int, train: Train, tool_env: dict[str, str], tmp_path: Path
 ) -> None:
-    # 20 MB, so that writing takes most of the time.
-    large = {'model.size': 5_000_000, 'train_cfg.max_iters': 10**6, 'train_cfg.val_interval': 10**6}
+    # 8 MB, so that writing takes most of the time.
+    large = {'model.size': 2_000_000, 'train_cfg.max_iters': 10**6, 'train_cfg.val_interval': 10**6}
     every = {'default_hooks.checkpoint.interval': interval}
     config = tmp_path / 'run.py'
     training_config(tmp_path / 'run', **large, **every).dump(config)
