@@ -2,6 +2,7 @@
 
 import atexit
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -33,7 +34,8 @@ def use_launcher(config: Config, launcher: str) -> None:
     started here, from the launcher's environment, and the model's wrapper gets no device.
 
     Raises:
-        UsageError: the processes were not started by the launcher, or it needs CUDA.
+        UsageError: the processes were not started by the launcher, it needs CUDA, or the config
+            asks for FSDP.
     """
     config.launcher = launcher
     if launcher == 'pytorch' and 'RANK' not in os.environ:
@@ -41,18 +43,34 @@ def use_launcher(config: Config, launcher: str) -> None:
             '--launcher pytorch is for processes that torchrun starts: put '
             'torchrun --nproc_per_node=N instead of python.'
         )
+    if launcher != 'none':
+        _refuse_sharding(config)
     if launcher == 'none' or torch.cuda.is_available():
         return
     if launcher != 'pytorch':
         raise UsageError(f'without CUDA only --launcher pytorch can be used, not {launcher}.')
-    torch.distributed.init_process_group('gloo')
+    seconds = (config.get('env_cfg') or {}).get('dist_cfg', {}).get('timeout')
+    timeout = None if seconds is None else timedelta(seconds=seconds)
+    torch.distributed.init_process_group('gloo', timeout=timeout)
     atexit.register(_leave_group)
-    config.model_wrapper_cfg = ConfigDict(
+    wrapper = dict(
         type='MMDistributedDataParallel',
-        device_ids=None,
         broadcast_buffers=False,
         find_unused_parameters=config.get('find_unused_parameters', False),
     )
+    own = config.get('model_wrapper_cfg') or {}
+    config.model_wrapper_cfg = ConfigDict({**wrapper, **own, 'device_ids': None})
+
+
+def _refuse_sharding(config: Config) -> None:
+    for name in ('model_wrapper_cfg', 'strategy'):
+        kind = (config.get(name) or {}).get('type')
+        if kind in ('MMFullyShardedDataParallel', 'FSDPStrategy'):
+            raise UsageError(
+                f'the config asks for {kind}, and these tools do not train with FSDP: remove '
+                f'{name} to train with DistributedDataParallel, or write a training loop with '
+                "torch's fully_shard, which SN works with."
+            )
 
 
 def _leave_group() -> None:

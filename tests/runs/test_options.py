@@ -1,6 +1,7 @@
 """What the options of the command lines change in a config."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,40 @@ def test_launcher_that_needs_a_gpu_is_refused(
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
     with pytest.raises(UsageError, match=f'only --launcher pytorch can be used, not {launcher}'):
         options.use_launcher(Config({}), launcher)
+
+
+@pytest.mark.parametrize(
+    ('name', 'kind'),
+    [('model_wrapper_cfg', 'MMFullyShardedDataParallel'), ('strategy', 'FSDPStrategy')],
+)
+def test_sharding_is_refused(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('RANK', '0')
+    config = Config({name: dict(type=kind)})
+    with pytest.raises(UsageError, match=f'asks for {kind}, .* remove {name} to train with Dis'):
+        options.use_launcher(config, 'pytorch')
+    options.use_launcher(config, 'none')
+
+
+def test_group_without_cuda_keeps_the_settings_of_the_config(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[dict] = []
+    monkeypatch.setenv('RANK', '0')
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
+    monkeypatch.setattr(
+        torch.distributed, 'init_process_group', lambda kind, **given: begun.append(given)
+    )
+    wrapper = dict(broadcast_buffers=True, device_ids=[0])
+    env = dict(dist_cfg=dict(backend='nccl', timeout=90))
+    config = Config(dict(model_wrapper_cfg=wrapper, env_cfg=env, find_unused_parameters=True))
+    options.use_launcher(config, 'pytorch')
+    assert begun == [dict(timeout=timedelta(seconds=90))]
+    assert config.model_wrapper_cfg == dict(
+        type='MMDistributedDataParallel',
+        broadcast_buffers=True,
+        find_unused_parameters=True,
+        device_ids=None,
+    )
 
 
 @pytest.mark.parametrize(('ending', 'code'), [('pass', 0), ('raise UsageError("bad")', 2)])

@@ -89,7 +89,13 @@ def test_two_nodes_until_one_process_is_killed(
         command = [
             *(*node.prefix, sys.executable, '-W', 'ignore', '-m', 'torch.distributed.run'),
             *('--nnodes', '2', '--nproc-per-node', '1', '--rdzv-backend', 'c10d', '--rdzv-id', 'x'),
-            *('--rdzv-endpoint', f'{machines[0].address}:{port}', '--local-addr', node.address),
+            *(
+                '--rdzv-endpoint',
+                f'{machines[0].address}:{port}',
+                '--rdzv-conf',
+                f'is_host={1 - i}',
+            ),
+            *('--local-addr', node.address),
             *(faulty_training.__file__, tmp_path / 'run.py', '--launcher', 'pytorch'),
         ]
         with open(tmp_path / f'node{i}.log', 'w') as log:
