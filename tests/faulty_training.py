@@ -143,8 +143,8 @@ def training_config(work_dir: Path, *hooks: dict, **changes: Any) -> Config:
         # tools/train.py wants a toolbox.
         default_scope='mmdet',
         custom_hooks=[dict(type='RecordHook'), *hooks],
-        train_cfg=dict(by_epoch=False, max_iters=12, val_interval=4),
         **{
+            'train_cfg': dict(by_epoch=False, max_iters=12, val_interval=4),
             'model.type': 'LargeModel',
             'train_dataloader.sampler.type': 'InfiniteSampler',
             'train_dataloader.dataset.augments': False,

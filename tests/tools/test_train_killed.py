@@ -157,6 +157,24 @@ def test_accumulated_gradients_and_averages_are_not_lost(
     torch.testing.assert_close(averages[1], averages[0], rtol=0, atol=0)
 
 
+@pytest.mark.parametrize('iteration', [5, 6])
+def test_training_goes_on_within_an_epoch(iteration: int, train: Train, tmp_path: Path) -> None:
+    pytest.importorskip('sn_openmmlab.hooks.exact_resume_hook')
+    by_epoch = {
+        'train_cfg': dict(by_epoch=True, max_epochs=6, val_interval=2),
+        'train_dataloader.sampler.type': 'DefaultSampler',
+        'train_dataloader.dataset.augments': True,
+        'default_hooks.checkpoint': dict(type='CheckpointHook', interval=1, max_keep_ckpts=1),
+    }
+    train(training_config(tmp_path / 'whole', **by_epoch))
+    hook = dict(SIGTERM, iteration=iteration)
+    train(training_config(tmp_path / 'run', hook, **by_epoch), '--save-on-signal', code=143)
+    done = train(training_config(tmp_path / 'run', **by_epoch), '--resume')
+    assert f'resumed epoch: 2, iter: {iteration}' in done.stdout
+    check_equal_to(tmp_path / 'whole', tmp_path / 'run', [iteration], [iteration])
+    assert checkpoints(tmp_path / 'run') == ['epoch_6.pth', 'preempted.pth']
+
+
 def killed(config: Path, work_dir: Path, wait: float, env: dict[str, str]) -> list[tuple[int, str]]:
     """Resume, kill some time after the first iteration, and return the iterations in between."""
     file = work_dir / 'losses0.txt'
