@@ -11,6 +11,7 @@ from sn_openmmlab.flop_counts import register_flop_counts
 from sn_openmmlab.hooks.atomic_checkpoint_hook import AtomicCheckpointHook
 from sn_openmmlab.hooks.batch_average_hook import BatchAverageHook
 from sn_openmmlab.hooks.batch_norm_weights_hook import BatchNormWeightsHook
+from sn_openmmlab.hooks.checkpoint_paths_hook import CheckpointPathsHook
 from sn_openmmlab.hooks.importance_ratios_hook import ImportanceRatiosHook
 from sn_openmmlab.hooks.non_finite_guard_hook import NonFiniteGuardHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
@@ -28,6 +29,7 @@ _REGISTERED = {
         hook.__name__: hook
         for hook in (
             NormCheckHook,
+            CheckpointPathsHook,
             BatchNormWeightsHook,
             BatchAverageHook,
             SparsifyHook,

@@ -45,3 +45,4 @@ detectron_pipeline = [
 ]
 detectron_dataset = dict(dataset=dict(pipeline=detectron_pipeline))
 detectron_metric = dict(type='DetectronCocoMetric')
+detectron_visualizer = dict(type='DetectronVisualizer')

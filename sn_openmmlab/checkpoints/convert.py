@@ -14,6 +14,7 @@ from sn_openmmlab.checkpoints.names import about
 from sn_openmmlab.checkpoints.norm_names import has_batch_norm
 from sn_openmmlab.checkpoints.plans.batch_norm import BatchNormPlan, plan_batch_norm
 from sn_openmmlab.checkpoints.plans.classifier import keep_classifier
+from sn_openmmlab.checkpoints.plans.detector_releases import DETECTORS
 from sn_openmmlab.checkpoints.plans.layouts import plan_weights, recorded_layout
 from sn_openmmlab.checkpoints.plans.norm_shapes import AUTHORS_SCOPES
 from sn_openmmlab.checkpoints.plans.plan import Plan
@@ -64,9 +65,9 @@ def plan_files(
             None, it is done where they froze that stage.
 
     Raises:
-        UsageError: A file cannot be read, has no known layout, or was converted from BatchNorm
-            before; there is a ratio for a file without BatchNorm; or `fold` is given for a file
-            without a detector of the authors, or without `'bn'`.
+        UsageError: A file cannot be read, has no known layout, or was converted from BatchNorm or
+            from a detector before; there is a ratio for a file without BatchNorm; or `fold` is
+            given for a file without a detector of the authors, or without `'bn'`.
     """
     options = dict(classifier=classifier, batch_ratio=batch_ratio, fold=fold)
     planners = [partial(_plan_network, **options)]
@@ -79,6 +80,8 @@ def plan_files(
             layout = recorded_layout(checkpoint)
             if layout and layout.from_batch_norm:
                 raise UsageError('it was already converted from BatchNorm: use it as it is.')
+            if layout in DETECTORS:
+                raise UsageError(f'it was already converted from {layout.model}: use it as it is.')
             made = plan(find_weights(checkpoint))
         planned.append(PlannedFile(path, made, _scopes(made, recorded_scopes(checkpoint))))
     return planned

@@ -12,6 +12,7 @@ from sn_openmmlab.detectron.coco_metric import DetectronCocoMetric
 from sn_openmmlab.detectron.mask_head import DetectronMaskHead
 from sn_openmmlab.detectron.resize import DetectronResize
 from sn_openmmlab.detectron.roi_extractor import DetectronRoIExtractor
+from sn_openmmlab.detectron.visualizer import DetectronVisualizer
 
 __all__ = [
     'DetectronAnchorGenerator',
@@ -22,4 +23,5 @@ __all__ = [
     'DetectronMaskHead',
     'DetectronResize',
     'DetectronRoIExtractor',
+    'DetectronVisualizer',
 ]

@@ -10,6 +10,6 @@ def edges(boxes: Tensor) -> Tensor:
     Then `x2 - x1` is the width, as MMDetection takes it.
 
     Args:
-        boxes: Shape (N, 4), or (N, 5) with the number of the image first.
+        boxes: Shape (…, 4), or (…, 5) with the number of the image first.
     """
-    return torch.cat([boxes[:, :-2], boxes[:, -2:] + 1], 1)
+    return torch.cat([boxes[..., :-2], boxes[..., -2:] + 1], -1)

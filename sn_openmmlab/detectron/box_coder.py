@@ -5,7 +5,7 @@ import sys
 
 from mmdet.models.task_modules.coders import DeltaXYWHBBoxCoder
 from mmdet.registry import TASK_UTILS
-from mmdet.structures.bbox import get_box_tensor
+from mmdet.structures.bbox import HorizontalBoxes, get_box_tensor
 from torch import Tensor
 
 from sn_openmmlab.detectron.both_ends import edges
@@ -41,18 +41,20 @@ class DetectronBBoxCoder(DeltaXYWHBBoxCoder):
             wh_ratio_clip: The smallest factor by which a box may shrink: none that float32 knows.
 
         Returns:
-            Shape (N, 4·C).
+            Shape (N, 4·C); `HorizontalBoxes` with `use_box_type`.
         """
         means, stds = (pred_bboxes.new_tensor(x) for x in (self.means, self.stds))
         largest = pred_bboxes.new_tensor([math.inf, math.inf, _LARGEST, _LARGEST])
         deltas = pred_bboxes.unflatten(-1, (-1, 4)).minimum((largest - means) / stds)
-        boxes = super().decode(
+        decoded = super().decode(
             edges(get_box_tensor(bboxes)), deltas.flatten(-2), max_shape, wh_ratio_clip
         )
+        boxes = get_box_tensor(decoded)
         boxes = boxes - boxes.new_tensor([0, 0, 1, 1]).repeat(boxes.shape[-1] // 4)
-        if max_shape is None or not self.clip_border:
-            return boxes
-        # The first corner may lie one pixel beyond the last one, the second one before the first.
-        height, width = max_shape[:2]
-        last = boxes.new_tensor([width - 1, height - 1]).repeat(boxes.shape[-1] // 2)
-        return boxes.clamp(min=0).minimum(last)
+        if max_shape is not None and self.clip_border:
+            # The first corner may lie one pixel beyond the last one, the second one before the
+            # first.
+            height, width = max_shape[:2]
+            last = boxes.new_tensor([width - 1, height - 1]).repeat(boxes.shape[-1] // 2)
+            boxes = boxes.clamp(min=0).minimum(last)
+        return HorizontalBoxes(boxes) if self.use_box_type else boxes

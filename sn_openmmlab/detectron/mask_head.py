@@ -38,9 +38,9 @@ class DetectronMaskHead(FCNMaskHead):
             bboxes /= scale.repeat(2)
         else:
             size = np.round(size * scale.flip(0).tolist()).astype(int)
-        pasted = paste_masks(
-            masks.cpu().numpy(), bboxes.cpu().numpy(), size, rcnn_test_cfg.mask_thr_binary
-        )
+        # OpenCV resizes no half precision, and numpy has no bfloat16.
+        masks, boxes = (x.float().cpu().numpy() for x in (masks, bboxes))
+        pasted = paste_masks(masks, boxes, size, rcnn_test_cfg.mask_thr_binary)
         return torch.from_numpy(pasted).to(bboxes.device)
 
 

@@ -8,7 +8,9 @@ from typing import NamedTuple
 import torch
 
 from sn_openmmlab.checkpoints.files.damage import is_damaged
+from sn_openmmlab.checkpoints.files.file_check import check_file
 from sn_openmmlab.checkpoints.files.safe_globals import allow_mmengine_checkpoints
+from sn_openmmlab.checkpoints.files.training_state import check_state
 from sn_openmmlab.errors import UsageError
 
 
@@ -49,7 +51,7 @@ def newest_checkpoint(work_dir: str | Path, folders: Iterable[str | Path] = ()) 
         return named
     last = _last(Path(work_dir), named) if named is not None else None
     places = dict.fromkeys([Path(work_dir), *map(Path, folders), *([last.parent] if last else [])])
-    files = {file for place in places for file in place.glob('*.pth')}
+    files = {file for place in places for file in place.glob('*.pth') if file.is_file()}
     for training in sorted(_trainings(files, last), reverse=True):
         if not is_damaged(training.file):
             return str(training.file)
@@ -79,27 +81,29 @@ def _trainings(files: Iterable[Path], last: Path | None) -> Iterator[_Training]:
         if file.name.startswith('best_') and file != last:
             continue  # It has no optimizer state.
         try:
+            check_file(str(file))
             # The weights stay on the disk.
             checkpoint = torch.load(file, map_location='cpu', weights_only=True, mmap=True)
         except Exception:  # Damaged bytes can raise anything.
             _say_skipped(file, 'it is cut short, damaged or no checkpoint')
             continue
-        iteration = _iteration(checkpoint, needs_optimizer=file != last)
-        if iteration is None:
+        if not _is_training(checkpoint, str(file)) or (
+            'optimizer' not in checkpoint and file != last
+        ):
             _say_skipped(file, 'it holds no training that can be resumed')
             continue
         time = file.stat().st_mtime
-        yield _Training(time >= earliest, iteration, time, file)
+        yield _Training(time >= earliest, checkpoint['meta']['iter'], time, file)
 
 
-def _iteration(checkpoint: object, needs_optimizer: bool) -> int | None:
-    if not isinstance(checkpoint, dict) or not isinstance(checkpoint.get('message_hub'), dict):
-        return None
-    if needs_optimizer and 'optimizer' not in checkpoint:
-        return None
-    meta = checkpoint.get('meta')
-    numbers = [meta.get(name) for name in ('iter', 'epoch')] if isinstance(meta, dict) else [None]
-    return numbers[0] if all(isinstance(number, int) for number in numbers) else None
+def _is_training(checkpoint: object, name: str) -> bool:
+    if not isinstance(checkpoint, dict):
+        return False
+    try:
+        check_state(checkpoint, name)
+    except UsageError:
+        return False
+    return True
 
 
 def _say_skipped(file: Path, why: str) -> None:

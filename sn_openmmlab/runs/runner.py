@@ -1,26 +1,33 @@
 """Building mmengine's runner for training and testing."""
 
 from collections.abc import Mapping
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 from mmengine.config import Config
 from mmengine.registry import METRICS, RUNNERS
 from mmengine.runner import Runner
 
+from sn_openmmlab.errors import UsageError
 from sn_openmmlab.hooks.atomic_checkpoint_hook import AtomicCheckpointHook
+from sn_openmmlab.hooks.checkpoint_paths_hook import CheckpointPathsHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.hooks.preemption_hook import PreemptionHook
 from sn_openmmlab.runs.build_errors import building
 from sn_openmmlab.runs.data.checked_loading import with_checked_loading
 
+_HOOKS = (NormCheckHook, CheckpointPathsHook, AtomicCheckpointHook)
+
 
 def build_runner(
     config: Config, skip_bad_images: bool = False, save_on_signal: bool = False
 ) -> Runner:
-    """Build the runner that the config names, or else mmengine's own, with hooks of ours.
+    """Build the runner that the config names, or else mmengine's own.
 
-    `NormCheckHook` reports the norms, `AtomicCheckpointHook` keeps checkpoints whole. Its data
-    loaders name the file that they cannot read. The config that it writes is unchanged.
+    It has `NormCheckHook`, `CheckpointPathsHook` and `AtomicCheckpointHook`, and says why it cannot
+    resume a file. Its data loaders name the file that they cannot read. The config that it writes
+    is unchanged.
 
     Args:
         config: of the run.
@@ -32,11 +39,33 @@ def build_runner(
     """
     with building(f'what {config.filename} describes'):
         runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
-    for kind in (NormCheckHook, AtomicCheckpointHook, *([PreemptionHook] * save_on_signal)):
+    for kind in (*_HOOKS, *([PreemptionHook] * save_on_signal)):
         if not any(isinstance(hook, kind) for hook in runner.hooks):
             runner.register_hook(kind())
+    _explain_resume(runner)
     _check_loading(runner, skip_bad_images)
     return runner
+
+
+def _explain_resume(runner: Runner) -> None:
+    """Let the runner say in one sentence why a checkpoint cannot be resumed."""
+    resume = runner.resume
+
+    @wraps(resume)
+    def resume_or_explain(filename: str, *args: Any, **kwargs: Any) -> None:
+        try:
+            resume(filename, *args, **kwargs)
+        except UsageError:
+            raise
+        except Exception as error:  # The states of optimizers and schedules have their own.
+            reason = str(error).strip().split('\n')[0]
+            raise UsageError(
+                f'{filename} cannot be resumed ({type(error).__name__}: {reason:.200}): its '
+                'training had another optimizer or other schedules, or is damaged. To start from '
+                f'the weights, give --cfg-options load_from={filename} in place of --resume.'
+            ) from error
+
+    runner.resume = resume_or_explain
 
 
 def _check_loading(runner: Runner, skip: bool) -> None:

@@ -26,3 +26,15 @@ def make_folder(folder: Path) -> None:
 def write_data(data: Mapping[str, Any], file: Path) -> None:
     """Write a data file as JSON."""
     file.write_text(json.dumps(data, indent=1) + '\n')
+
+
+def write_rows(data: Mapping[str, Any], rows: str, file: Path) -> None:
+    """Write a data file as JSON, with a line for each item of the list called `rows`.
+
+    The file is whole at any time: the old one is replaced at once.
+    """
+    head = {name: value for name, value in data.items() if name != rows}
+    lines = ',\n'.join(json.dumps(row) for row in data[rows])
+    half = file.with_name(f'{file.name}.half')
+    half.write_text(f'{json.dumps(head)[:-1]}, "{rows}": [\n{lines}\n]}}\n')
+    half.replace(file)

@@ -111,6 +111,11 @@ def test_images_are_the_authors(name: str) -> None:
 
 
 @pytest.mark.parametrize('name', EXACT)
+def test_pictures_show_both_ends(name: str) -> None:
+    assert load(name).visualizer.type == 'DetectronVisualizer'
+
+
+@pytest.mark.parametrize('name', EXACT)
 def test_evaluation_counts_both_ends_on_val2017(name: str) -> None:
     config = load(name)
     for split in ('val', 'test'):

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 
 pytest.importorskip('mmdet')
+from mmdet.structures.bbox import HorizontalBoxes
+
 from sn_openmmlab.detectron.box_coder import DetectronBBoxCoder
 
 STDS = (0.1, 0.1, 0.2, 0.2)
@@ -68,3 +70,20 @@ def test_deltas_lead_to_the_boxes_that_they_were_made_for(boxes: Tensor) -> None
     deltas = DetectronBBoxCoder().encode(box, target)
     assert torch.allclose(deltas, torch.tensor([[1.0, 1.0, math.log(2), 0.0]]))
     assert DetectronBBoxCoder().decode(box[:0], deltas[:0], (9, 9)).shape == (0, 4)
+
+
+@pytest.mark.parametrize('max_shape', [None, (60, 70)])
+def test_boxes_of_mmdetection_and_batches_give_the_same(
+    boxes: Tensor, max_shape: tuple[int, int] | None
+) -> None:
+    deltas = torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
+    expected = DetectronBBoxCoder().decode(boxes, deltas, max_shape)
+    typed = DetectronBBoxCoder(use_box_type=True)
+    made = typed.decode(HorizontalBoxes(boxes), deltas, max_shape)
+    assert isinstance(made, HorizontalBoxes)
+    assert torch.equal(made.tensor, expected)
+    assert torch.equal(typed.encode(HorizontalBoxes(boxes), made), typed.encode(boxes, expected))
+    batch = boxes.unflatten(0, (2, 25)), deltas.unflatten(0, (2, 25))
+    made = DetectronBBoxCoder().decode(*batch, max_shape).flatten(0, 1)
+    # MMDetection computes batches in another order.
+    assert torch.allclose(made, expected, atol=1e-3)

@@ -76,3 +76,20 @@ def test_head_pastes_the_mask_of_the_class_in_the_image() -> None:
     assert boxes.tolist() == [[20, 10, 74, 64]]
     assert resized.shape == (1, 80, 120)
     assert resized.sum() == pytest.approx(4 * float(whole.sum()), rel=0.1)
+
+
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16, torch.float64])
+def test_head_takes_every_precision(dtype: torch.dtype) -> None:
+    """Automatic mixed precision makes the masks half precision."""
+    head = DetectronMaskHead(num_convs=1, class_agnostic=True, in_channels=4, conv_out_channels=4)
+    meta = dict(ori_shape=(40, 60), scale_factor=(1.0, 1.0))
+    cfg = ConfigDict(mask_thr_binary=0.5)
+
+    def paste(dtype: torch.dtype) -> torch.Tensor:
+        masks, boxes = torch.full((1, 1, 28, 28), 2.0), torch.tensor([[10.0, 5, 37, 32]])
+        return head._predict_by_feat_single(
+            masks.to(dtype), boxes.to(dtype), torch.tensor([0]), meta, cfg, rescale=True
+        )
+
+    assert paste(dtype).any()
+    assert torch.equal(paste(dtype), paste(torch.float32))

@@ -137,3 +137,30 @@ def test_command_evaluates_on_images_of_coco(
     ).stdout
     assert 'fills 61 of 61 SN layers' in said
     assert re.search(r'coco/bbox_mAP: -?\d', said)
+
+
+def test_predictions_are_drawn_and_written(
+    converted: Path, run_tool: Callable, tmp_path: Path
+) -> None:
+    """In so small a picture some boxes are narrower than a pixel."""
+    image = np.random.default_rng(0).integers(0, 256, (2, 2, 3), np.uint8)
+    cv2.imwrite(str(tmp_path / 'tiny.png'), image)
+    run_tool(
+        ROOT / 'tools/predict.py',
+        ROOT / 'configs/detection/released/faster-rcnn_r50_fpn_sn_8xb2.py',
+        converted,
+        tmp_path / 'tiny.png',
+        '--out',
+        tmp_path / 'predictions',
+        '--score-thr',
+        '0',
+        '--cfg-options',
+        f'test_dataloader.dataset.pipeline.1.scale={SMALL}',
+    )
+    assert (tmp_path / 'predictions/vis/tiny.png').is_file()
+    found = json.loads((tmp_path / 'predictions/preds/tiny.json').read_text())
+    boxes = np.array(found['bboxes'])
+    assert len(boxes) == len(found['class_names']) > 0
+    widths = boxes[:, 2:] - boxes[:, :2]
+    assert (widths < 0).any()
+    assert (widths >= -1).all()

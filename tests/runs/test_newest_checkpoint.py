@@ -22,7 +22,9 @@ def save(tmp_path: Path) -> Save:
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
         content = dict(meta=dict(epoch=0, iter=iteration), state_dict={'w': torch.ones(1000)})
-        torch.save({**content, 'message_hub': {}, **{key: {} for key in keep}}, file)
+        hub = dict(log_scalars={}, runtime_info={}, resumed_keys={})
+        optimizer = {key: dict(state={}, param_groups=[]) for key in keep}
+        torch.save({**content, 'message_hub': hub, **optimizer}, file)
         moment = 1e9 + next(count)
         os.utime(file, (moment, moment))
         return file

@@ -12,6 +12,13 @@ from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs import options
 
 Write = Callable[[str], Path]
+# A checkpoint of a training, without weights.
+TRAINING = dict(
+    meta=dict(epoch=2, iter=8),
+    message_hub=dict(log_scalars={}, runtime_info={}, resumed_keys={}),
+    state_dict={},
+    optimizer=dict(state={}, param_groups=[]),
+)
 
 
 def test_work_dir_is_the_command_lines_then_the_configs_then_the_files_name(
@@ -137,8 +144,7 @@ def test_resume_finds_the_newest_in_the_work_folder(
 ) -> None:
     work_dir = tmp_path / 'work'
     work_dir.mkdir()
-    content = dict(meta=dict(epoch=2, iter=8), message_hub={}, state_dict={}, optimizer={})
-    torch.save(content, work_dir / 'epoch_2.pth')
+    torch.save(TRAINING, work_dir / 'epoch_2.pth')
     written_in = tmp_path / 'before' if moved else work_dir
     (work_dir / 'last_checkpoint').write_text(f'{written_in}/epoch_2.pth')
     config = Config(dict(resume=by_config, load_from=None, work_dir=str(work_dir)))
@@ -148,8 +154,7 @@ def test_resume_finds_the_newest_in_the_work_folder(
 
 def test_resume_finds_the_newest_where_the_hook_writes(tmp_path: Path) -> None:
     (tmp_path / 'out/run').mkdir(parents=True)
-    content = dict(meta=dict(epoch=2, iter=8), message_hub={}, state_dict={}, optimizer={})
-    torch.save(content, tmp_path / 'out/run/epoch_2.pth')
+    torch.save(TRAINING, tmp_path / 'out/run/epoch_2.pth')
     hooks = dict(checkpoint=dict(type='CheckpointHook', out_dir=str(tmp_path / 'out')))
     config = Config(dict(work_dir=str(tmp_path / 'work/run'), default_hooks=hooks))
     options.set_resume(config, 'auto')

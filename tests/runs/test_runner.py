@@ -1,8 +1,10 @@
 """The runner is the one that the config names, with our hook, and writes predictions."""
 
+import copy
 from pathlib import Path
 
 import pytest
+import torch
 from mmdet.evaluation import DumpDetResults
 from mmengine.config import Config
 from mmengine.evaluator import DumpResults, Evaluator
@@ -10,7 +12,11 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS, RUNNERS
 from mmengine.runner import Runner
 
+from sn_openmmlab.errors import UsageError
+from sn_openmmlab.hooks.atomic_checkpoint_hook import AtomicCheckpointHook
+from sn_openmmlab.hooks.checkpoint_paths_hook import CheckpointPathsHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
+from sn_openmmlab.hooks.preemption_hook import PreemptionHook
 from sn_openmmlab.runs import runner as runners
 from tests.small_run import register, small_config
 
@@ -48,6 +54,9 @@ def test_runner_is_mmengines_own_or_the_one_that_the_config_names(
         def register_hook(self, hook: Hook) -> None:
             self.hooks.append(hook)
 
+        def resume(self, filename: str) -> None:
+            pass
+
     monkeypatch.setattr(Runner, 'from_cfg', lambda config: RunnerOfTests('mmengine', config))
     try:
         for name, config in (
@@ -57,7 +66,10 @@ def test_runner_is_mmengines_own_or_the_one_that_the_config_names(
         ):
             built = runners.build_runner(Config(dict(a=1, **config)))
             assert (built.name, built.cfg.a) == (name, 1)
-            assert [type(hook) for hook in built.hooks] == [NormCheckHook]
+            ours = [NormCheckHook, CheckpointPathsHook, AtomicCheckpointHook]
+            assert [type(hook) for hook in built.hooks] == ours
+            built = runners.build_runner(Config(dict(a=1, **config)), save_on_signal=True)
+            assert [type(hook) for hook in built.hooks] == [*ours, PreemptionHook]
     finally:
         RUNNERS.module_dict.pop('RunnerOfTests')
 
@@ -82,3 +94,32 @@ def test_loaders_name_bad_images_and_only_a_training_skips_them(
     assert hook.switch_pipeline == checked
     # The config of the run is the one for the toolbox.
     assert runner.cfg.train_dataloader.dataset.pipeline == [load]
+
+
+def test_what_cannot_be_resumed_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MMEngine and torch end in errors of their own."""
+    register(monkeypatch)
+    runners.build_runner(small_config(tmp_path)).train()
+    file = tmp_path / 'epoch_2.pth'
+    whole = torch.load(file, weights_only=False)
+    changes = {
+        'ValueError: loaded state dict contains a': lambda c: c['optimizer']['param_groups'][
+            0
+        ].update(params=[0]),
+        "KeyError: 'param_groups'": lambda c: c['optimizer'].pop('param_groups'),
+        'AssertionError: The loaded `state_dict`': lambda c: c['message_hub'].pop('resumed_keys'),
+    }
+    for said, change in changes.items():
+        checkpoint = copy.deepcopy(whole)
+        change(checkpoint)
+        torch.save(checkpoint, file)
+        options = dict(
+            load_from=str(file), resume=True, train_cfg=dict(by_epoch=True, max_epochs=3)
+        )
+        runner = runners.build_runner(small_config(tmp_path, **options))
+        with pytest.raises(
+            UsageError, match=rf'epoch_2\.pth cannot be resumed \({said}.*load_from'
+        ):
+            runner.train()

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from sn_openmmlab import __version__
+from sn_openmmlab.checkpoints.plans.detector_releases import DETECTORS
+from sn_openmmlab.checkpoints.plans.layout import Layout
 
 pytest.importorskip('mmdet')
 TITLE = "the authors' Faster R-CNN with FPN and SN of in, ln, bn"
@@ -112,6 +114,23 @@ def test_options_of_other_files_are_refused(
     assert code == 2
     assert error.startswith(f'error: {source}: {message}')
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize('layout', DETECTORS, ids=lambda layout: layout.name)
+@pytest.mark.parametrize('options', [(), ('--dry-run',), ('--first-stage', 'keep')])
+def test_converted_file_is_not_converted_again(
+    layout: Layout, options: tuple[str, ...], convert: Callable, tmp_path: Path
+) -> None:
+    meta = dict(converter='sn_openmmlab', layout=layout.name)
+    source = tmp_path / 'converted.pth'
+    weights = {'backbone.layer1.0.sn1.mean_weight': torch.ones(3)}
+    torch.save(dict(state_dict=weights, meta=meta), source)
+    code, _, error = convert(*options, source, tmp_path / 'out.pth')
+    assert code == 2
+    assert error == (
+        f'error: {source}: it was already converted from {layout.model}: use it as it is.\n'
+    )
+    assert list(tmp_path.iterdir()) == [source]
 
 
 @pytest.mark.parametrize(

@@ -8,3 +8,4 @@ val_dataloader = _base_.detectron_dataset
 test_dataloader = val_dataloader
 val_evaluator = _base_.detectron_metric
 test_evaluator = val_evaluator
+visualizer = _base_.detectron_visualizer

@@ -13,3 +13,4 @@ val_dataloader = dict(dataset=dict(pipeline=pipeline))
 test_dataloader = val_dataloader
 val_evaluator = _base_.detectron_metric
 test_evaluator = val_evaluator
+visualizer = _base_.detectron_visualizer

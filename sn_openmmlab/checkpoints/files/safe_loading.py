@@ -2,14 +2,19 @@
 
 import os
 import re
-import zipfile
 from typing import Any
 
 import torch
 from mmengine.runner import CheckpointLoader
 
+from sn_openmmlab.checkpoints.files.content_size import content_size
+from sn_openmmlab.checkpoints.files.file_check import check_file
 from sn_openmmlab.checkpoints.files.safe_globals import allow_mmengine_checkpoints
+from sn_openmmlab.checkpoints.files.training_state import check_state
 from sn_openmmlab.errors import UsageError
+
+# A model may have the same weights in several heads, or a small tensor that is shown repeated.
+_MOST_COPIES, _ALWAYS = 16, 1 << 26
 
 
 def load_safely() -> None:
@@ -35,11 +40,14 @@ def read_checkpoint(path: str | os.PathLike, map_location: Any = 'cpu') -> dict:
     path = os.path.expanduser(path)
     if os.path.isdir(path):
         raise UsageError(f'{path} is a folder: name a checkpoint file in it.')
-    if not os.path.isfile(path):
+    if not os.path.exists(path):
         raise UsageError(f'there is no checkpoint file {path}.')
+    if not os.path.isfile(path):
+        raise UsageError(f'{path} is not a regular file: name a checkpoint file.')
     try:
-        _check_archive(path)
+        check_file(path)
         checkpoint = torch.load(path, map_location=map_location, weights_only=True)
+        copied = content_size(checkpoint)
     except UsageError:
         raise
     except PermissionError as error:
@@ -53,6 +61,11 @@ def read_checkpoint(path: str | os.PathLike, map_location: Any = 'cpu') -> dict:
             ) from error
         raise UsageError(f'{path} is not a checkpoint, or is damaged or cut short.') from error
     check_content(checkpoint, path)
+    if copied > max(_MOST_COPIES * os.path.getsize(path), _ALWAYS):
+        raise UsageError(
+            f'{path} was not loaded: copies of its content would take {copied} bytes, far more '
+            'than the file has.'
+        )
     return checkpoint
 
 
@@ -63,33 +76,9 @@ def check_content(checkpoint: Any, source: str) -> None:
         raise UsageError(f'{source} holds no weights by name, but a {type(state).__name__}.')
 
 
-def _check_archive(path: str) -> None:
-    """Raise UsageError if a file would take more memory than it has bytes."""
-    with open(path, 'rb') as stream:
-        if stream.read(4) != b'PK\x03\x04':
-            return
-    with zipfile.ZipFile(path) as archive:
-        size = sum(part.file_size for part in archive.infolist())
-    if size > os.path.getsize(path):
-        raise UsageError(
-            f'{path} was not loaded: it would unpack to {size} bytes, more than the file has, but '
-            'torch.save does not compress.'
-        )
-
-
 def check_resumable(path: str | os.PathLike) -> None:
     """Raise UsageError unless training can be resumed from the checkpoint file."""
-    checkpoint = read_checkpoint(path)
-    meta, hub = checkpoint.get('meta'), checkpoint.get('message_hub')
-    if (
-        not isinstance(hub, dict)
-        or not isinstance(meta, dict)
-        or not {'epoch', 'iter'} <= set(meta)
-    ):
-        raise UsageError(
-            f'{path} holds weights, but no training to resume: to start from the weights, give '
-            f'--cfg-options load_from={path} in place of --resume.'
-        )
+    check_state(read_checkpoint(path), os.fspath(path))
 
 
 def _load_from_local(filename: str, map_location: Any) -> dict:

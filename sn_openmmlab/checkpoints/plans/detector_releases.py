@@ -101,6 +101,7 @@ _MASK_SCRATCH = Release(
     scratch=True,
 )
 RELEASES = (_FASTER, _FASTER_8X1, _MASK_8X1, _C4, _MASK_SCRATCH)
+DETECTORS = tuple(release.layout for release in RELEASES)
 
 
 def find_release(weights: Mapping[str, Tensor]) -> Release:

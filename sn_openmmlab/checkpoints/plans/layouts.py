@@ -9,7 +9,7 @@ from torch import Tensor
 from sn_openmmlab.checkpoints.files.provenance import recorded
 from sn_openmmlab.checkpoints.norm_names import has_batch_norm
 from sn_openmmlab.checkpoints.plans.batch_norm import BN_NETWORK, BN_RESNET, plan_batch_norm
-from sn_openmmlab.checkpoints.plans.detector_releases import RELEASES
+from sn_openmmlab.checkpoints.plans.detector_releases import DETECTORS
 from sn_openmmlab.checkpoints.plans.layout import Layout
 from sn_openmmlab.checkpoints.plans.plan import Plan
 from sn_openmmlab.checkpoints.plans.released_detector import (
@@ -48,7 +48,7 @@ class Family:
 FAMILIES = (
     Family((BN_NETWORK, BN_RESNET), has_batch_norm, plan_batch_norm),
     Family(
-        tuple(release.layout for release in RELEASES),
+        DETECTORS,
         is_released_detector,
         plan_released_detector,
     ),
