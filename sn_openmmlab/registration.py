@@ -8,6 +8,7 @@ from mmengine.registry import HOOKS, MODELS, TRANSFORMS, WEIGHT_INITIALIZERS
 from sn_openmmlab.checkpoints.files.safe_globals import allow_mmengine_checkpoints
 from sn_openmmlab.checkpoints.pretrained import SNPretrained
 from sn_openmmlab.flop_counts import register_flop_counts
+from sn_openmmlab.hooks.atomic_checkpoint_hook import AtomicCheckpointHook
 from sn_openmmlab.hooks.batch_average_hook import BatchAverageHook
 from sn_openmmlab.hooks.batch_norm_weights_hook import BatchNormWeightsHook
 from sn_openmmlab.hooks.checkpoint_paths_hook import CheckpointPathsHook
@@ -15,6 +16,7 @@ from sn_openmmlab.hooks.exact_resume_hook import ExactResumeHook
 from sn_openmmlab.hooks.importance_ratios_hook import ImportanceRatiosHook
 from sn_openmmlab.hooks.non_finite_guard_hook import NonFiniteGuardHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
+from sn_openmmlab.hooks.preemption_hook import PreemptionHook
 from sn_openmmlab.hooks.sparsify_hook import SparsifyHook
 from sn_openmmlab.layers.names import LAYERS, RENORM_LAYERS
 from sn_openmmlab.runs.data.checked_loading import CheckedLoading
@@ -35,6 +37,8 @@ _REGISTERED = {
             ImportanceRatiosHook,
             NonFiniteGuardHook,
             ExactResumeHook,
+            AtomicCheckpointHook,
+            PreemptionHook,
         )
     },
 }

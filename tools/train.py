@@ -21,6 +21,7 @@ from sn_openmmlab.runs.command_line import (
     run_parser,
 )
 from sn_openmmlab.runs.data.check import check_data
+from sn_openmmlab.runs.disk import stopping_on_a_full_disk
 from sn_openmmlab.runs.dump import check_dump_config, dump_config
 from sn_openmmlab.runs.runner import build_runner
 from sn_openmmlab.runs.weights.check import check_start
@@ -41,7 +42,12 @@ def main() -> None:
         nargs='?',
         const='auto',
         metavar='CHECKPOINT',
-        help='resume from this checkpoint, or from the newest in the work folder',
+        help='resume from this checkpoint, or from the newest whole one in the work folder',
+    )
+    parser.add_argument(
+        '--save-on-signal',
+        action='store_true',
+        help='on SIGTERM or SIGINT (Ctrl-C) save a checkpoint and end with exit code 143 or 130',
     )
     parser.add_argument(
         '--dump',
@@ -75,10 +81,10 @@ def main() -> None:
     load_safely()
     if config.get('resume') and config.get('load_from'):
         check_resumable(config.load_from)
-    runner = build_runner(config, skip_bad_images=args.bad_images == 'skip')
+    runner = build_runner(config, args.bad_images == 'skip', args.save_on_signal)
     check_start(runner.model, config)
     # This also builds the loops, the data and the optimizer.
-    with building(f'what {config.filename} describes', REGISTRIES):
+    with stopping_on_a_full_disk(), building(f'what {config.filename} describes', REGISTRIES):
         runner.train()
 
 

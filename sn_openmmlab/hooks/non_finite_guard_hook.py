@@ -60,7 +60,7 @@ class NonFiniteGuardHook(Hook):
         TypeError: if ``max_skips`` is no whole number.
         ValueError: if it is negative.
         UsageError: in a run, at the first iteration that is not finite and not left out; or if the
-            optimizer wrapper is none of mmengine's.
+            optimizer wrapper is none of mmengine's, or the model is divided by FSDP.
     """
 
     # After the hooks that change the model before an iteration.
@@ -83,6 +83,11 @@ class NonFiniteGuardHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         """Watch the optimizer wrapper and the model."""
+        if _is_sharded(runner.model):
+            raise UsageError(
+                'NonFiniteGuardHook cannot look into a model that FSDP has divided: train with '
+                'DistributedDataParallel, or remove the hook from custom_hooks.'
+            )
         self._runner, self._model = runner, unwrapped(runner.model)
         for wrapper in _wrappers(runner.optim_wrapper):
             self._undo.append(GuardedSteps(wrapper, self._is_fine).remove)
@@ -189,6 +194,12 @@ def _wrappers(wrapper: OptimWrapper | OptimWrapperDict) -> list[OptimWrapper]:
                 'train with OptimWrapper or AmpOptimWrapper, or remove the hook from custom_hooks.'
             )
     return wrappers
+
+
+def _is_sharded(model: nn.Module) -> bool:
+    # By name: not every torch has both.
+    names = {base.__name__ for module in model.modules() for base in type(module).__mro__}
+    return bool(names & {'FullyShardedDataParallel', 'FSDPModule'})
 
 
 def _keep_calls(model: nn.Module, calls: list[Call]) -> Any:

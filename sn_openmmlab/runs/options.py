@@ -2,14 +2,15 @@
 
 import atexit
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import torch
 from mmengine.config import Config, ConfigDict
 from mmengine.device import get_device
-from mmengine.runner import find_latest_checkpoint
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.newest_checkpoint import newest_checkpoint
 
 
 def set_work_dir(config: Config, work_dir: str | Path | None) -> None:
@@ -33,7 +34,8 @@ def use_launcher(config: Config, launcher: str) -> None:
     started here, from the launcher's environment, and the model's wrapper gets no device.
 
     Raises:
-        UsageError: the processes were not started by the launcher, or it needs CUDA.
+        UsageError: the processes were not started by the launcher, it needs CUDA, or the config
+            asks for FSDP.
     """
     config.launcher = launcher
     if launcher == 'pytorch' and 'RANK' not in os.environ:
@@ -41,18 +43,34 @@ def use_launcher(config: Config, launcher: str) -> None:
             '--launcher pytorch is for processes that torchrun starts: put '
             'torchrun --nproc_per_node=N instead of python.'
         )
+    if launcher != 'none':
+        _refuse_sharding(config)
     if launcher == 'none' or torch.cuda.is_available():
         return
     if launcher != 'pytorch':
         raise UsageError(f'without CUDA only --launcher pytorch can be used, not {launcher}.')
-    torch.distributed.init_process_group('gloo')
+    seconds = (config.get('env_cfg') or {}).get('dist_cfg', {}).get('timeout')
+    timeout = None if seconds is None else timedelta(seconds=seconds)
+    torch.distributed.init_process_group('gloo', timeout=timeout)
     atexit.register(_leave_group)
-    config.model_wrapper_cfg = ConfigDict(
+    wrapper = dict(
         type='MMDistributedDataParallel',
-        device_ids=None,
         broadcast_buffers=False,
         find_unused_parameters=config.get('find_unused_parameters', False),
     )
+    own = config.get('model_wrapper_cfg') or {}
+    config.model_wrapper_cfg = ConfigDict({**wrapper, **own, 'device_ids': None})
+
+
+def _refuse_sharding(config: Config) -> None:
+    for name in ('model_wrapper_cfg', 'strategy'):
+        kind = (config.get(name) or {}).get('type')
+        if kind in ('MMFullyShardedDataParallel', 'FSDPStrategy'):
+            raise UsageError(
+                f'the config asks for {kind}, and these tools do not train with FSDP: remove '
+                f'{name} to train with DistributedDataParallel, or write a training loop with '
+                "torch's fully_shard, which SN works with."
+            )
 
 
 def _leave_group() -> None:
@@ -62,7 +80,7 @@ def _leave_group() -> None:
 
 
 def set_resume(config: Config, resume: str | None) -> None:
-    """Resume from a checkpoint file, or with ``'auto'`` from the newest in the work folder.
+    """Resume from a file, or with ``'auto'`` from the newest whole checkpoint of the work folder.
 
     If there is none yet, print so and start as the config says.
 
@@ -71,12 +89,12 @@ def set_resume(config: Config, resume: str | None) -> None:
         resume: a file, ``'auto'``, or None to do what the config says.
 
     Raises:
-        UsageError: the work folder names a newest checkpoint that does not exist.
+        UsageError: the work folder had a checkpoint, but has no whole one; see `newest_checkpoint`.
     """
     if resume not in (None, 'auto'):
         config.resume, config.load_from = True, resume
     elif resume == 'auto' or (config.get('resume') and not config.get('load_from')):
-        newest = _newest(config.work_dir)
+        newest = newest_checkpoint(config.work_dir, _checkpoint_folders(config))
         config.resume = newest is not None
         if newest:
             config.load_from = newest
@@ -86,19 +104,10 @@ def set_resume(config: Config, resume: str | None) -> None:
             print(f'{config.work_dir} has no checkpoint: the training starts anew{start}.')
 
 
-def _newest(work_dir: str) -> str | None:
-    named = find_latest_checkpoint(work_dir)
-    # The folder may have been moved since, or lie in remote storage.
-    moved = Path(work_dir) / Path(named or '').name
-    for file in (moved, Path(named or '')):
-        if named and file.is_file():
-            return str(file)
-    if named and '://' not in named:
-        raise UsageError(
-            f'{work_dir}/last_checkpoint names {named}, which does not exist: name another with '
-            '--resume CHECKPOINT, or remove that file to start from the beginning.'
-        )
-    return named
+def _checkpoint_folders(config: Config) -> list[Path]:
+    """Return where `CheckpointHook` writes, if that is not the work folder."""
+    hook = (config.get('default_hooks') or {}).get('checkpoint') or {}
+    return [Path(hook['out_dir']) / Path(config.work_dir).name] if hook.get('out_dir') else []
 
 
 def use_amp(config: Config) -> None:

@@ -10,33 +10,38 @@ from mmengine.registry import METRICS, RUNNERS
 from mmengine.runner import Runner
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.hooks.atomic_checkpoint_hook import AtomicCheckpointHook
 from sn_openmmlab.hooks.checkpoint_paths_hook import CheckpointPathsHook
 from sn_openmmlab.hooks.exact_resume_hook import ExactResumeHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
+from sn_openmmlab.hooks.preemption_hook import PreemptionHook
 from sn_openmmlab.runs.build_errors import building
 from sn_openmmlab.runs.data.checked_loading import with_checked_loading
 
-_HOOKS = (NormCheckHook, CheckpointPathsHook, ExactResumeHook)
+_HOOKS = (NormCheckHook, CheckpointPathsHook, AtomicCheckpointHook, ExactResumeHook)
 
 
-def build_runner(config: Config, skip_bad_images: bool = False) -> Runner:
+def build_runner(
+    config: Config, skip_bad_images: bool = False, save_on_signal: bool = False
+) -> Runner:
     """Build the runner that the config names, or else mmengine's own, with hooks of ours.
 
-    `NormCheckHook` reports the norms, `CheckpointPathsHook` lets no other files be removed, and
-    `ExactResumeHook` lets a training be resumed exactly. The runner says why it cannot resume a
-    file, and its data loaders name the file that they cannot read. The config that the runner
-    writes is unchanged.
+    `NormCheckHook` reports the norms, `CheckpointPathsHook` lets no other files be removed,
+    `AtomicCheckpointHook` keeps checkpoints whole, and `ExactResumeHook` lets a training be resumed
+    exactly. The runner says why it cannot resume a file, and its data loaders name the file that
+    they cannot read. The config that the runner writes is unchanged.
 
     Args:
         config: of the run.
         skip_bad_images: whether a training skips such images.
+        save_on_signal: whether a training has a `PreemptionHook`.
 
     Raises:
         UsageError: a part does not take an option, or its type is not registered.
     """
     with building(f'what {config.filename} describes'):
         runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
-    for kind in _HOOKS:
+    for kind in (*_HOOKS, *([PreemptionHook] * save_on_signal)):
         if not any(isinstance(hook, kind) for hook in runner.hooks):
             runner.register_hook(kind())
     _explain_resume(runner)

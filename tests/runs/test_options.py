@@ -1,6 +1,7 @@
 """What the options of the command lines change in a config."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,13 @@ from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs import options
 
 Write = Callable[[str], Path]
+# A checkpoint of a training, without weights.
+TRAINING = dict(
+    meta=dict(epoch=2, iter=8),
+    message_hub=dict(log_scalars={}, runtime_info={}, resumed_keys={}),
+    state_dict={},
+    optimizer=dict(state={}, param_groups=[]),
+)
 
 
 def test_work_dir_is_the_command_lines_then_the_configs_then_the_files_name(
@@ -50,6 +58,40 @@ def test_launcher_that_needs_a_gpu_is_refused(
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
     with pytest.raises(UsageError, match=f'only --launcher pytorch can be used, not {launcher}'):
         options.use_launcher(Config({}), launcher)
+
+
+@pytest.mark.parametrize(
+    ('name', 'kind'),
+    [('model_wrapper_cfg', 'MMFullyShardedDataParallel'), ('strategy', 'FSDPStrategy')],
+)
+def test_sharding_is_refused(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('RANK', '0')
+    config = Config({name: dict(type=kind)})
+    with pytest.raises(UsageError, match=f'asks for {kind}, .* remove {name} to train with Dis'):
+        options.use_launcher(config, 'pytorch')
+    options.use_launcher(config, 'none')
+
+
+def test_group_without_cuda_keeps_the_settings_of_the_config(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[dict] = []
+    monkeypatch.setenv('RANK', '0')
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
+    monkeypatch.setattr(
+        torch.distributed, 'init_process_group', lambda kind, **given: begun.append(given)
+    )
+    wrapper = dict(broadcast_buffers=True, device_ids=[0])
+    env = dict(dist_cfg=dict(backend='nccl', timeout=90))
+    config = Config(dict(model_wrapper_cfg=wrapper, env_cfg=env, find_unused_parameters=True))
+    options.use_launcher(config, 'pytorch')
+    assert begun == [dict(timeout=timedelta(seconds=90))]
+    assert config.model_wrapper_cfg == dict(
+        type='MMDistributedDataParallel',
+        broadcast_buffers=True,
+        find_unused_parameters=True,
+        device_ids=None,
+    )
 
 
 @pytest.mark.parametrize(('ending', 'code'), [('pass', 0), ('raise UsageError("bad")', 2)])
@@ -102,12 +144,21 @@ def test_resume_finds_the_newest_in_the_work_folder(
 ) -> None:
     work_dir = tmp_path / 'work'
     work_dir.mkdir()
-    (work_dir / 'epoch_2.pth').touch()
+    torch.save(TRAINING, work_dir / 'epoch_2.pth')
     written_in = tmp_path / 'before' if moved else work_dir
     (work_dir / 'last_checkpoint').write_text(f'{written_in}/epoch_2.pth')
     config = Config(dict(resume=by_config, load_from=None, work_dir=str(work_dir)))
     options.set_resume(config, None if by_config else 'auto')
     assert (config.resume, config.load_from) == (True, str(work_dir / 'epoch_2.pth'))
+
+
+def test_resume_finds_the_newest_where_the_hook_writes(tmp_path: Path) -> None:
+    (tmp_path / 'out/run').mkdir(parents=True)
+    torch.save(TRAINING, tmp_path / 'out/run/epoch_2.pth')
+    hooks = dict(checkpoint=dict(type='CheckpointHook', out_dir=str(tmp_path / 'out')))
+    config = Config(dict(work_dir=str(tmp_path / 'work/run'), default_hooks=hooks))
+    options.set_resume(config, 'auto')
+    assert config.load_from == str(tmp_path / 'out/run/epoch_2.pth')
 
 
 @pytest.mark.parametrize('load_from', [None, 'weights.pth'])
@@ -125,7 +176,7 @@ def test_resume_with_nothing_to_continue_starts_as_the_config_says_and_says_so(
 def test_newest_checkpoint_that_is_gone_is_not_continued(tmp_path: Path) -> None:
     (tmp_path / 'last_checkpoint').write_text('gone/epoch_2.pth')
     config = Config(dict(work_dir=str(tmp_path)))
-    with pytest.raises(UsageError, match=r'names gone/epoch_2\.pth, which does not exist: name'):
+    with pytest.raises(UsageError, match='has no whole checkpoint to go on from'):
         options.set_resume(config, 'auto')
 
 

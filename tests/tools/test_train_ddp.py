@@ -1,11 +1,16 @@
 """What the ranks of a distributed training hold at its end, with SN and with SyncSN."""
 
 import os
+import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+
+from tests.processes import LIMIT
 
 HOOK = """
 import torch
@@ -31,26 +36,57 @@ train_dataloader = dict(batch_size=1)
 """
 
 
+Launch = Callable[..., str]
+
+
 @pytest.fixture(scope='module')
-def states(
-    repo: Path,
-    segmentation_config: Path,
-    run_tool: Callable,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> list[dict[str, torch.Tensor]]:
-    """Return the weights of two ranks after two iterations, with SyncSN and SN."""
+def launch(
+    repo: Path, tool_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Launch:
+    """Return a function that runs a launch script with its arguments, and returns what it prints.
+
+    Modules in the folder ``modules`` can be imported.
+    """
     if torch.cuda.device_count() == 1:
         pytest.skip('two processes need two GPUs, and here is one')
+    elsewhere = tmp_path_factory.mktemp('elsewhere')
+
+    def run(script: str, *args: object, modules: Path) -> str:
+        with socket.create_server(('127.0.0.1', 0)) as server:
+            port = str(server.getsockname()[1])
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ['PATH']])
+        done = subprocess.run(
+            [repo / 'tools' / script, *map(str, args)],
+            env=dict(tool_env, PATH=path, PORT=port, PYTHONPATH=str(modules)),
+            cwd=elsewhere,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope='module')
+def run(
+    launch: Launch, segmentation_config: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path]:
+    """Return the config and the work folder of two ranks after two iterations, with both norms."""
     folder = tmp_path_factory.mktemp('ddp')
     (folder / 'keep_rank_states.py').write_text(HOOK)
     config = folder / 'tiny_sync_segmentation.py'
     config.write_text(CONFIG.format(base=segmentation_config))
-    run_tool(
-        *('-m', 'torch.distributed.run', '--standalone', '--nproc_per_node=2'),
-        *(repo / 'tools/train.py', config, '--launcher', 'pytorch', '--work-dir', folder),
-        env={'PYTHONPATH': os.pathsep.join([str(repo), str(folder)])},
-    )
-    return [torch.load(folder / f'rank{rank}.pt', weights_only=True) for rank in (0, 1)]
+    launch('dist_train.sh', config, 2, '--work-dir', folder, modules=folder)
+    return config, folder
+
+
+@pytest.fixture(scope='module')
+def states(run: tuple[Path, Path]) -> list[dict[str, torch.Tensor]]:
+    """Return the weights of the two ranks."""
+    return [torch.load(run[1] / f'rank{rank}.pt', weights_only=True) for rank in (0, 1)]
 
 
 def _differing(states: list[dict[str, torch.Tensor]]) -> set[str]:
@@ -74,3 +110,9 @@ def test_only_those_of_sync_sn_have_the_same_running_statistics(
     running = {name for name in states[0] if 'running' in name}
     assert _differing(states) == {name for name in running if name.startswith('decode_head')}
     assert {name.split('.')[0] for name in running} == {'backbone', 'decode_head'}
+
+
+def test_the_checkpoint_is_tested_by_two_ranks(run: tuple[Path, Path], launch: Launch) -> None:
+    config, folder = run
+    args = (config, folder / 'epoch_1.pth', 2, '--work-dir', folder / 'test')
+    assert 'mIoU' in launch('dist_test.sh', *args, modules=folder)

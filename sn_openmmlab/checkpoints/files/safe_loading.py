@@ -8,6 +8,7 @@ import torch
 from mmengine.runner import CheckpointLoader
 
 from sn_openmmlab.checkpoints.files.content_size import content_size
+from sn_openmmlab.checkpoints.files.damage import is_damaged
 from sn_openmmlab.checkpoints.files.file_check import check_file
 from sn_openmmlab.checkpoints.files.safe_globals import allow_mmengine_checkpoints
 from sn_openmmlab.checkpoints.files.training_state import check_state
@@ -79,6 +80,8 @@ def check_content(checkpoint: Any, source: str) -> None:
 def check_resumable(path: str | os.PathLike) -> None:
     """Raise UsageError unless training can be resumed from the checkpoint file."""
     check_state(read_checkpoint(path), os.fspath(path))
+    if is_damaged(path):
+        raise UsageError(f'{path} is damaged, as its checksums show: name another checkpoint.')
 
 
 def _load_from_local(filename: str, map_location: Any) -> dict:

@@ -13,6 +13,8 @@ import torch
 
 from sn_openmmlab.errors import UsageError
 
+_UNFINISHED = '.unfinished'
+
 
 def check_output(path: str | os.PathLike, inputs: Iterable[str | os.PathLike] = ()) -> None:
     """Raise UsageError if `path` is no file name, a folder or device, read-only or an input."""
@@ -52,8 +54,20 @@ def write_file(content: bytes | memoryview, path: str | os.PathLike) -> None:
         UsageError: The file cannot be written. An older file is then as it was.
     """
     check_output(path)
+    try:
+        replace_file(content, path)
+    except OSError as error:
+        raise UsageError(f'{path} was not written: {error.strerror or error}.') from error
+
+
+def replace_file(content: bytes | memoryview, path: str | os.PathLike) -> None:
+    """Write a regular file under another name, then put it in place of `path` at once.
+
+    Raises:
+        OSError: The file cannot be written. It has the name `path`, and an older file is as it was.
+    """
     target = Path(os.path.realpath(path))
-    unfinished = target.with_name(f'.{secrets.token_hex(8)}.unfinished')
+    unfinished = target.with_name(f'.{secrets.token_hex(8)}{_UNFINISHED}')
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with open(unfinished, 'xb') as stream:
@@ -65,7 +79,17 @@ def write_file(content: bytes | memoryview, path: str | os.PathLike) -> None:
             os.fsync(stream.fileno())
         os.replace(unfinished, target)
     except OSError as error:
-        raise UsageError(f'{path} was not written: {error.strerror or error}.') from error
+        error.filename = os.fspath(path)
+        raise
     finally:
         with suppress(OSError):
             os.unlink(unfinished)
+
+
+def remove_unfinished(folder: str | os.PathLike) -> list[str]:
+    """Remove what `replace_file` left in a folder when its process was killed; return the names."""
+    names = [path.name for path in Path(folder).glob(f'.{"[0-9a-f]" * 16}{_UNFINISHED}')]
+    for name in names:
+        with suppress(OSError):
+            os.unlink(Path(folder) / name)
+    return names

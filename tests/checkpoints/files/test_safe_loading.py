@@ -266,6 +266,20 @@ def test_training_can_be_resumed_from_a_real_checkpoint(real_checkpoint: Path) -
     check_resumable(real_checkpoint)
 
 
+def test_training_cannot_be_resumed_from_damaged_weights(
+    real_checkpoint: Path, tmp_path: Path
+) -> None:
+    state = torch.load(real_checkpoint, weights_only=True)['state_dict']
+    weights = next(value for value in state.values() if value.any()).numpy().tobytes()
+    content = real_checkpoint.read_bytes()
+    assert weights in content
+    file = tmp_path / 'damaged.pth'
+    file.write_bytes(content.replace(weights, bytes(len(weights)), 1))
+    read_checkpoint(file)
+    with pytest.raises(UsageError, match=r'damaged\.pth is damaged, as its checksums show'):
+        check_resumable(file)
+
+
 @pytest.mark.parametrize(
     'checkpoint',
     [
