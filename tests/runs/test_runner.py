@@ -10,6 +10,7 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS, RUNNERS
 from mmengine.runner import Runner
 
+from sn_openmmlab.hooks.finite_weights_hook import FiniteWeightsHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.runs import runner as runners
 from tests.small_run import register, small_config
@@ -57,7 +58,7 @@ def test_runner_is_mmengines_own_or_the_one_that_the_config_names(
         ):
             built = runners.build_runner(Config(dict(a=1, **config)))
             assert (built.name, built.cfg.a) == (name, 1)
-            assert [type(hook) for hook in built.hooks] == [NormCheckHook]
+            assert [type(hook) for hook in built.hooks] == [NormCheckHook, FiniteWeightsHook]
     finally:
         RUNNERS.module_dict.pop('RunnerOfTests')
 
