@@ -18,7 +18,7 @@ QUICKSTART_CLS := configs/demo/resnet18_sn_digits.py
 	experiment experiment-from-bn experiment-from-imagenet experiment-from-cifar \
 	experiment-variants experiment-batch-average experiment-sparse experiment-claims \
 	experiment-longer-detection experiment-geometry experiment-style \
-	experiment-released-detectors experiment-soak zoo \
+	experiment-released-detectors experiment-soak bad-inputs zoo \
 	lint format docs docs-serve dist
 
 help: ## list the targets
@@ -106,6 +106,9 @@ experiment-released-detectors: env ## count the authors' detections that MMDetec
 
 experiment-soak: data ## train the quickstart's detector for two hours and watch its process, into docs/soak
 	$(PY) -m studies.soak --out docs/soak --work-dir work_dirs/soak
+
+bad-inputs: env ## make mistakes in configs and data, and say how our tools end, into docs/bad_inputs
+	OMP_NUM_THREADS=1 $(PY) -W ignore -m studies.bad_inputs --out docs/bad_inputs
 
 zoo: env ## build every config of the toolboxes with SN, train a sample for a step, into docs/zoo
 	OMP_NUM_THREADS=1 $(PY) -m studies.zoo --out docs/zoo

@@ -1,6 +1,7 @@
 """The errors that a command line shows as one sentence."""
 
 import sys
+import traceback
 from collections.abc import Callable
 
 
@@ -17,12 +18,22 @@ class InputError(UsageError, ValueError):
 
 
 def exit_with_sentence(main: Callable[[], None]) -> None:
-    """Run ``main``; turn a UsageError into one sentence on stderr and exit code 2."""
+    """Run ``main``; turn a UsageError into one sentence on stderr and exit code 2.
+
+    In Python's development mode (``python -X dev``) the traceback comes before it.
+    """
     try:
         main()
     except UsageError as error:
+        if sys.flags.dev_mode:
+            traceback.print_exception(error)
         print(f'error: {_sentence(error)}', file=sys.stderr)
         sys.exit(2)
+
+
+def warn_user(sentence: str) -> None:
+    """Print a warning on stderr, for what is checked before a run has a log."""
+    print(f'warning: {sentence}', file=sys.stderr)
 
 
 def _sentence(error: UsageError) -> str:

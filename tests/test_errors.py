@@ -1,9 +1,12 @@
 """A command line shows what the user did wrong as one sentence."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 from torch.utils.data import DataLoader, Dataset
 
-from sn_openmmlab.errors import UsageError, exit_with_sentence
+from sn_openmmlab.errors import UsageError, exit_with_sentence, warn_user
 
 
 def test_usage_error_becomes_one_sentence(capsys: pytest.CaptureFixture) -> None:
@@ -45,3 +48,27 @@ def test_error_of_a_worker_process_is_its_sentence_alone(capsys: pytest.CaptureF
         exit_with_sentence(lambda: list(DataLoader(Broken(), num_workers=1)))
     assert caught.value.code == 2
     assert capsys.readouterr().err == 'error: a: b.jpg: ends early.\n'
+
+
+def test_development_mode_shows_the_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    def main() -> None:
+        try:
+            raise ValueError('deep inside')
+        except ValueError as error:
+            raise UsageError('there is no file.') from error
+
+    flags = SimpleNamespace(dev_mode=True)
+    stand_in = SimpleNamespace(flags=flags, stderr=sys.stderr, exit=sys.exit)
+    monkeypatch.setattr('sn_openmmlab.errors.sys', stand_in)
+    with pytest.raises(SystemExit):
+        exit_with_sentence(main)
+    said = capsys.readouterr().err
+    assert 'ValueError: deep inside' in said
+    assert said.endswith('\nerror: there is no file.\n')
+
+
+def test_warning_is_a_line_on_stderr(capsys: pytest.CaptureFixture) -> None:
+    warn_user('two boxes have no area.')
+    assert capsys.readouterr().err == 'warning: two boxes have no area.\n'

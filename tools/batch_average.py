@@ -21,7 +21,7 @@ from sn_openmmlab.inference.averaging import NUM_BATCHES, Averaged, average_over
 from sn_openmmlab.inference.checkpoint import Moved, record_average, with_statistics
 from sn_openmmlab.layers.batch_average import VARIANCES, uses_statistics
 from sn_openmmlab.runs import options
-from sn_openmmlab.runs.build_errors import REGISTRIES, building
+from sn_openmmlab.runs.build_errors import running
 from sn_openmmlab.runs.command_line import (
     add_launcher,
     config_of,
@@ -57,7 +57,7 @@ def main() -> None:
     load_checkpoint(unwrapped(runner.model), args.checkpoint, map_location='cpu')
     # Now that layers are sparse, which may no longer use the batch.
     _check_layers(runner.model, args)
-    with building(f'what {config.filename} describes', REGISTRIES):
+    with running('the averaging', config):
         done = average_over_training(
             runner.model, runner, args.num_batches, args.variance, args.batch_norm
         )

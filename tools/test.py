@@ -8,7 +8,7 @@ import _sleeping_threads  # noqa: F401
 from sn_openmmlab.checkpoints.files.safe_loading import load_safely
 from sn_openmmlab.errors import exit_with_sentence
 from sn_openmmlab.runs import options
-from sn_openmmlab.runs.build_errors import REGISTRIES, building
+from sn_openmmlab.runs.build_errors import running
 from sn_openmmlab.runs.command_line import (
     add_launcher,
     config_of,
@@ -17,6 +17,7 @@ from sn_openmmlab.runs.command_line import (
     run_parser,
 )
 from sn_openmmlab.runs.data.check import check_data
+from sn_openmmlab.runs.leftovers import no_leftovers
 from sn_openmmlab.runs.runner import build_runner, dump_predictions
 from sn_openmmlab.runs.weights.check import check_trained
 from sn_openmmlab.runs.weights.files import check_checkpoint
@@ -48,13 +49,14 @@ def main() -> None:
         check_data(config, 'test_dataloader')
     options.use_launcher(config, args.launcher)
     load_safely()
-    runner = build_runner(config)
-    check_trained(runner.model, args.checkpoint)
-    if args.out:
-        dump_predictions(runner, args.out)
-    # This also builds the loop and the data.
-    with building(f'what {config.filename} describes', REGISTRIES):
-        runner.test()
+    with no_leftovers(config):
+        runner = build_runner(config)
+        check_trained(runner.model, args.checkpoint)
+        if args.out:
+            dump_predictions(runner, args.out)
+        # This also builds the loop and the data.
+        with running('the test', config):
+            runner.test()
 
 
 if __name__ == '__main__':

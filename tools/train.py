@@ -12,7 +12,7 @@ from mmengine.config import Config
 from sn_openmmlab.checkpoints.files.safe_loading import check_resumable, load_safely
 from sn_openmmlab.errors import exit_with_sentence
 from sn_openmmlab.runs import options
-from sn_openmmlab.runs.build_errors import REGISTRIES, building
+from sn_openmmlab.runs.build_errors import running
 from sn_openmmlab.runs.command_line import (
     add_launcher,
     config_of,
@@ -23,6 +23,7 @@ from sn_openmmlab.runs.command_line import (
 from sn_openmmlab.runs.data.check import check_data
 from sn_openmmlab.runs.disk import stopping_on_a_full_disk
 from sn_openmmlab.runs.dump import check_dump_config, dump_config
+from sn_openmmlab.runs.leftovers import no_leftovers
 from sn_openmmlab.runs.runner import build_runner
 from sn_openmmlab.runs.weights.check import check_start
 from sn_openmmlab.runs.weights.files import check_load_from, check_pretrained
@@ -81,11 +82,12 @@ def main() -> None:
     load_safely()
     if config.get('resume') and config.get('load_from'):
         check_resumable(config.load_from)
-    runner = build_runner(config, args.bad_images == 'skip', args.save_on_signal)
-    check_start(runner.model, config)
-    # This also builds the loops, the data and the optimizer.
-    with stopping_on_a_full_disk(), building(f'what {config.filename} describes', REGISTRIES):
-        runner.train()
+    with no_leftovers(config):
+        runner = build_runner(config, args.bad_images == 'skip', args.save_on_signal)
+        check_start(runner.model, config)
+        # This also builds the loops, the data and the optimizer.
+        with running('the training', config), stopping_on_a_full_disk():
+            runner.train()
 
 
 def dump(config: Config, args: argparse.Namespace) -> None:

@@ -28,7 +28,7 @@ def build_trained(config: Config, checkpoint: str) -> nn.Module:
         UsageError: the model cannot be built, or the checkpoint does not fit it.
     """
     init_default_scope(config.default_scope)
-    with building(f'what {config.filename} describes'):
+    with building(f'what {config.filename} describes', config):
         model = MODELS.build(model_config(config))
     check_trained(model, checkpoint)
     load_checkpoint(model, checkpoint, map_location='cpu')

@@ -49,7 +49,7 @@ def build_predictor(
         raise UsageError(f'--score-thr is for detections, and {config.filename} is of {scope}.')
     init_default_scope(scope)
     prepared = inference_config(config, checkpoint)
-    with building(f'what {config.filename} describes'):
+    with building(f'what {config.filename} describes', config):
         # A toolbox is imported only for its own configs.
         if scope == 'mmdet':
             from sn_openmmlab.prediction.detection import detector

@@ -1,52 +1,69 @@
-"""One sentence for a mistake in a config that shows when mmengine builds from it."""
+"""One sentence for what a config has wrong and shows only when mmengine builds from it or runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
+from mmengine.config import Config
+
+from sn_openmmlab.checkpoints.names import few
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.error_places import find_place, images_of
+from sn_openmmlab.runs.error_texts import text_of
+from sn_openmmlab.runs.error_traces import is_for_a_traceback
 
-# An error raised in one of these is about what the config gave it.
-REGISTRIES = ('mmengine.registry',)
-BUILDERS = (
-    *REGISTRIES,
-    'mmcv.cnn.bricks',
-    'sn_openmmlab.hooks',
-    'sn_openmmlab.layers',
-    'sn_openmmlab.ops.arguments',
-)
+_REMEDY = 'correct the config or the data (python -X dev shows the traceback)'
 
 
 @contextmanager
-def building(what: str, by: tuple[str, ...] = BUILDERS) -> Iterator[None]:
-    """Turn an error of the builders themselves into a UsageError about ``what``.
+def building(what: str, config: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Turn an error while something is built from a config into a UsageError.
 
-    Examples are an option that a class does not take, a type that is not registered, and an option
-    of SN that does not fit. An error inside a class that is built passes unchanged, since its
-    traceback is needed.
+    An error of the user's own modules passes unchanged, since its traceback is needed, and so does
+    one that is a fault of this package.
 
     Args:
         what: the name of what is built, for the message.
-        by: modules of the builders; only those of the registries if layers run, too.
+        config: where to look up the key of the part that fails; None if there is no config.
 
     Raises:
-        UsageError: a builder failed.
+        UsageError: a class does not take what the config gives it, or is not registered.
     """
     try:
         yield
     except UsageError:
         raise
     except Exception as error:
-        if not _raised_in(error).startswith(by):
+        if is_for_a_traceback(error):
             raise
-        # The text of a KeyError has quotes around it.
-        said = str(error.args[0] if error.args else error).strip().split('\n')[0]
-        said = said.rstrip('.') or type(error).__name__
-        raise UsageError(f'{what} cannot be built: {said}.') from error
+        place = find_place(error, config or {})
+        said = f'{place}: {text_of(error)}' if place else text_of(error)
+        raise UsageError(f'{what} cannot be built: {said}: {_REMEDY}.') from error
 
 
-def _raised_in(error: Exception) -> str:
-    """Return the module of the innermost frame."""
-    trace = error.__traceback__
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace.tb_frame.f_globals.get('__name__', '')
+@contextmanager
+def running(what: str, config: Config) -> Iterator[None]:
+    """Turn an error while a runner trains or tests into a UsageError, as `building` does.
+
+    Args:
+        what: what is done, such as ``'the training'``.
+        config: of the run, with its file name.
+
+    Raises:
+        UsageError: a part of the run fails on what the config or the data give it.
+    """
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as error:
+        if is_for_a_traceback(error):
+            raise
+        place = find_place(error, config)
+        if place and place.is_built:
+            said = f'what {config.filename} describes cannot be built: {place}: {text_of(error)}'
+        else:
+            where = f' in {place}' if place else ''
+            where += f' on {few(images)}' if (images := images_of(error)) else ''
+            said = f'{what} that {config.filename} describes fails{where}: {text_of(error)}'
+        raise UsageError(f'{said}: {_REMEDY}.') from error

@@ -40,7 +40,7 @@ def read_config(
     try:
         config = Config.fromfile(path)
         config.merge_from_dict(dict(options or {}))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f'{path} cannot be read as a config: {_reason(error)}') from error
     _check_toolbox(config, path)
     check_norm_cfgs(config)
@@ -62,7 +62,7 @@ def _check_toolbox(config: Config, path: Path) -> None:
         raise UsageError(f'{path} has no model: it is not the config of a whole run.')
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """Return in one sentence why a config cannot be read."""
     for toolbox in TOOLBOXES:
         package, spec = MODULE2PACKAGE[toolbox], find_spec(toolbox)
@@ -77,5 +77,5 @@ def _reason(error: Exception) -> str:
     return _first_line(error).removesuffix(', the current sys.path is:')
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return str(error).strip().split('\n')[0].rstrip() or type(error).__name__

@@ -29,7 +29,7 @@ def dump_config(config: Config, file: str | Path) -> str:
         UsageError: the model cannot be built, or the file cannot be written.
     """
     with (
-        building(f'what {config.filename} describes'),
+        building(f'what {config.filename} describes', config),
         DefaultScope.overwrite_default_scope(config.default_scope),
     ):
         changes = norm_changes(MODELS.build(config.model))

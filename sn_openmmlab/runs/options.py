@@ -17,14 +17,29 @@ def set_work_dir(config: Config, work_dir: str | Path | None) -> None:
     """Set the folder of the results: ``work_dir``, else the config's own, else by its file name.
 
     Raises:
-        UsageError: the folder is a file.
+        UsageError: the folder is a file, or cannot be written to.
     """
     if work_dir is not None:
         config.work_dir = str(work_dir)
     elif config.get('work_dir') is None:
         config.work_dir = str(Path('work_dirs') / Path(config.filename).stem)
-    if Path(config.work_dir).exists() and not Path(config.work_dir).is_dir():
-        raise UsageError(f'the work folder {config.work_dir} is a file: name another --work-dir.')
+    _check_writable(config.work_dir)
+
+
+def _check_writable(folder: str) -> None:
+    """Raise UsageError unless a folder can be written to, or made."""
+    if not isinstance(folder, str):
+        raise UsageError(f'work_dir of the config must be a path, not {folder!r}.')
+    path = place = Path(folder).absolute()
+    while not os.path.lexists(place):
+        place = place.parent
+    fault = ''
+    if not place.is_dir():
+        fault = 'is a file' if place == path else f'cannot be made, since {place} is a file'
+    elif not os.access(place, os.W_OK | os.X_OK):
+        fault = f'cannot be written to, since {place} may not be changed'
+    if fault:
+        raise UsageError(f'the work folder {folder} {fault}: name another --work-dir.')
 
 
 def use_launcher(config: Config, launcher: str) -> None:

@@ -13,12 +13,20 @@ from sn_openmmlab.errors import UsageError
 from sn_openmmlab.hooks.atomic_checkpoint_hook import AtomicCheckpointHook
 from sn_openmmlab.hooks.checkpoint_paths_hook import CheckpointPathsHook
 from sn_openmmlab.hooks.exact_resume_hook import ExactResumeHook
+from sn_openmmlab.hooks.finite_weights_hook import FiniteWeightsHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.hooks.preemption_hook import PreemptionHook
 from sn_openmmlab.runs.build_errors import building
 from sn_openmmlab.runs.data.checked_loading import with_checked_loading
+from sn_openmmlab.runs.data.checked_step import with_checked_steps
 
-_HOOKS = (NormCheckHook, CheckpointPathsHook, AtomicCheckpointHook, ExactResumeHook)
+_HOOKS = (
+    NormCheckHook,
+    CheckpointPathsHook,
+    AtomicCheckpointHook,
+    ExactResumeHook,
+    FiniteWeightsHook,
+)
 
 
 def build_runner(
@@ -27,9 +35,10 @@ def build_runner(
     """Build the runner that the config names, or else mmengine's own, with hooks of ours.
 
     `NormCheckHook` reports the norms, `CheckpointPathsHook` lets no other files be removed,
-    `AtomicCheckpointHook` keeps checkpoints whole, and `ExactResumeHook` lets a training be resumed
-    exactly. The runner says why it cannot resume a file, and its data loaders name the file that
-    they cannot read. The config that the runner writes is unchanged.
+    `AtomicCheckpointHook` keeps checkpoints whole, `ExactResumeHook` lets a training be resumed
+    exactly, and `FiniteWeightsHook` ends one whose loss is no number. The runner says why it cannot
+    resume a file, and its data loaders name the file that they cannot read, or on which a step
+    fails. The config that the runner writes is unchanged.
 
     Args:
         config: of the run.
@@ -39,7 +48,7 @@ def build_runner(
     Raises:
         UsageError: a part does not take an option, or its type is not registered.
     """
-    with building(f'what {config.filename} describes'):
+    with building(f'what {config.filename} describes', config):
         runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
     for kind in (*_HOOKS, *([PreemptionHook] * save_on_signal)):
         if not any(isinstance(hook, kind) for hook in runner.hooks):
@@ -75,6 +84,7 @@ def _check_loading(runner: Runner, skip: bool) -> None:
         loader = getattr(runner, f'_{split}_dataloader', None)
         if isinstance(loader, Mapping) and 'dataset' in loader:
             dataset = with_checked_loading(loader['dataset'], skip and split == 'train')
+            dataset = with_checked_steps(dataset)
             setattr(runner, f'_{split}_dataloader', {**loader, 'dataset': dataset})
     for hook in runner.hooks:
         # MMDetection's PipelineSwitchHook.

@@ -41,6 +41,23 @@ def test_work_dir_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / 'file').touch()
     with pytest.raises(UsageError, match=f'the work folder {tmp_path / "file"} is a file'):
         options.set_work_dir(config, tmp_path / 'file')
+    with pytest.raises(UsageError, match=f'cannot be made, since {tmp_path / "file"} is a file'):
+        options.set_work_dir(config, tmp_path / 'file/inner')
+    (tmp_path / 'link').symlink_to('nothing')
+    with pytest.raises(UsageError, match='name another --work-dir'):
+        options.set_work_dir(config, tmp_path / 'link')
+    # Nothing is made.
+    options.set_work_dir(config, tmp_path / 'new/folder')
+    assert not (tmp_path / 'new').exists()
+
+
+def test_work_dir_that_may_not_be_changed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Root may change everything.
+    monkeypatch.setattr('os.access', lambda place, mode: Path(place) != tmp_path)
+    with pytest.raises(UsageError, match=f'cannot be written to, since {tmp_path} may not be'):
+        options.set_work_dir(Config({}), tmp_path / 'new')
 
 
 def test_one_process_needs_no_group() -> None:

@@ -63,7 +63,13 @@ def test_runner_is_mmengines_own_or_the_one_that_the_config_names(
         ):
             built = runners.build_runner(Config(dict(a=1, **config)))
             assert (built.name, built.cfg.a) == (name, 1)
-            names = ['AtomicCheckpoint', 'CheckpointPaths', 'ExactResume', 'NormCheck']
+            names = [
+                'AtomicCheckpoint',
+                'CheckpointPaths',
+                'ExactResume',
+                'FiniteWeights',
+                'NormCheck',
+            ]
             ours = sorted(f'{name}Hook' for name in names)
             assert sorted(type(hook).__name__ for hook in built.hooks) == ours
             built = runners.build_runner(Config(dict(a=1, **config)), save_on_signal=True)

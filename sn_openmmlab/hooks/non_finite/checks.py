@@ -51,7 +51,7 @@ def gradients(wrapper: OptimWrapper) -> Iterator[Tensor]:
     A loss scale that is too large makes gradients infinite by design, and the scaler leaves such
     steps out by itself. Once it has come down to 1, it is not the reason.
     """
-    if not _scales(wrapper):
+    if not is_scaled(wrapper):
         for group in wrapper.optimizer.param_groups:
             yield from (p.grad for p in group['params'] if p.grad is not None)
 
@@ -74,7 +74,8 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
             yield from tensors_in(item)
 
 
-def _scales(wrapper: OptimWrapper) -> bool:
+def is_scaled(wrapper: OptimWrapper) -> bool:
+    """Return whether an optimizer wrapper scales its losses."""
     if isinstance(wrapper, ApexOptimWrapper):
         return True
     scaler = getattr(wrapper, 'loss_scaler', None)

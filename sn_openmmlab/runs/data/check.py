@@ -1,6 +1,7 @@
 """The check that the data of a config are there, before anything is built."""
 
 import os
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 
@@ -8,27 +9,35 @@ from mmengine.config import Config
 
 from sn_openmmlab.config_tree import walk
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.data.classification import check_classification, downloads_itself
+from sn_openmmlab.runs.data.class_numbers import check_class_numbers
+from sn_openmmlab.runs.data.classification import (
+    check_classification,
+    check_same_classes,
+    downloads_itself,
+)
 from sn_openmmlab.runs.data.coco import read_coco
-from sn_openmmlab.runs.data.datasets import datasets_in, is_remote, named_paths
+from sn_openmmlab.runs.data.datasets import class_names, datasets_in, is_remote, named_paths
 from sn_openmmlab.runs.data.detection import check_coco_metric, check_detection
 from sn_openmmlab.runs.data.folders import has_file
 from sn_openmmlab.runs.data.segmentation import check_segmentation
+from sn_openmmlab.runs.settings import check_settings
 
 
 def check_data(config: Config, *loaders: str) -> None:
     """Raise UsageError if the data of a dataset or a metric are missing or incomplete.
 
-    It finds missing or empty files and folders, missing images or label maps, and values in label
-    maps that are not classes. It finds annotation files in COCO format that are damaged or do not
-    fit the classes, and classifiers with another number of classes than their data. It also finds a
-    Cityscapes metric without the package that it needs.
+    It finds settings of loaders, loops and schedules that cannot be meant. It finds missing or
+    empty files and folders, missing images or label maps, and values in label maps that are not
+    classes. It finds annotation files in COCO format that are damaged or do not fit the classes,
+    and heads with another number of classes than their data. It also finds a Cityscapes metric
+    without the package that it needs. What is only doubtful gives a warning on stderr.
 
     Args:
         config: the config of the run.
         loaders: the data loaders that the run uses, such as ``'train_dataloader'``. A loader that
             the config lacks and datasets in remote storage are skipped.
     """
+    check_settings(config, *loaders)
     toolbox = config.get('default_scope')
     # Several datasets and metrics may share a file, which takes seconds to read.
     read = cache(read_coco)
@@ -43,13 +52,20 @@ def check_data(config: Config, *loaders: str) -> None:
     for evaluator, metric in metrics:
         _check_metric(metric, evaluator)
     ignored = {255, *(part.get('ignore_index') for _, part in walk(dict(config.items())))}
+    folders: dict[str, Sequence[str]] = {}
     for loader, dataset in datasets:
         if toolbox == 'mmseg':
             check_segmentation(loader, dataset, ignored)
         if toolbox == 'mmdet':
             check_detection(loader, dataset, read)
         if toolbox == 'mmpretrain':
-            check_classification(loader, dataset, config.get('model'))
+            names = check_classification(loader, dataset, config.get('model'))
+            folders.update({loader: names} if names else {})
+    check_same_classes(folders)
+    for loader, dataset in datasets:
+        if loader == 'train_dataloader' and toolbox in ('mmdet', 'mmseg'):
+            classes = class_names(dataset, toolbox)
+            check_class_numbers(toolbox, loader, classes, config.get('model'))
     for evaluator, metric in metrics:
         if toolbox == 'mmdet':
             check_coco_metric(evaluator, metric, read)

@@ -47,6 +47,7 @@ class CheckedLoading:
         self.step = TRANSFORMS.build(dict(step))
         self.skip = skip
         self._warned: set[str] = set()
+        self._warned_of_size = False
         self._in_a_row = 0
 
     def __call__(self, results: dict) -> dict | None:
@@ -63,6 +64,9 @@ class CheckedLoading:
             self._skip(str(file), fault)
             return None
         self._in_a_row = 0
+        self._warn_of_size(str(file), results, loaded)
+        if fault := _misfit(str(file), loaded):
+            raise UsageError(f'{fault}: make both of the same size.')
         return loaded
 
     def _skip(self, file: str, fault: str) -> None:
@@ -73,6 +77,18 @@ class CheckedLoading:
             self._warned.add(file)
             print_log(
                 f'{fault}; another image takes its place.', logger='current', level=logging.WARNING
+            )
+
+    def _warn_of_size(self, file: str, results: dict, loaded: dict | None) -> None:
+        """Warn of the first image that has another size than its annotations."""
+        fault = wrong_size(file, results, loaded)
+        if fault and not self._warned_of_size:
+            self._warned_of_size = True
+            print_log(
+                f'{fault}, so its boxes and masks do not fit; there may be more: '
+                'tools/check_data.py CONFIG --decode lists them.',
+                logger='current',
+                level=logging.WARNING,
             )
 
     def __repr__(self) -> str:
@@ -109,6 +125,38 @@ def unreadable(file: str, error: Exception | None) -> str:
         return f'{file} cannot be decoded: it ends early, is damaged or is no image'
     said = str(error).strip().split('\n')[0].rstrip('.') or type(error).__name__
     return f'{file} cannot be read ({said})'
+
+
+def wrong_size(file: str, item: Mapping[str, Any], loaded: Mapping[str, Any] | None) -> str:
+    """Return the sentence, without its end, about an image of another size than annotated, or ''.
+
+    Args:
+        file: the path of the image.
+        item: of the dataset; those of MMDetection have the ``width`` and ``height`` of the
+            annotation file.
+        loaded: what the loading step made of it.
+    """
+    image, size = (loaded or {}).get('img'), (item.get('width'), item.get('height'))
+    shape = getattr(image, 'shape', None)
+    if None in size or shape is None or tuple(shape[1::-1]) == size:
+        return ''
+    return (
+        f'{file} has {shape[1]} × {shape[0]} pixels, but {size[0]} × {size[1]} in its annotation '
+        'file'
+    )
+
+
+def _misfit(file: str, loaded: Mapping[str, Any] | None) -> str:
+    """Return the sentence, without its end, about a label map of another size, or ''."""
+    # The image may have been resized since it was read, which tests do before they read the map.
+    size = (loaded or {}).get('ori_shape')
+    shape = getattr((loaded or {}).get('gt_seg_map'), 'shape', None)
+    if size is None or shape is None or tuple(size[:2]) == tuple(shape[:2]):
+        return ''
+    return (
+        f'the label map {file} has {shape[1]} × {shape[0]} pixels, but its image '
+        f'{size[1]} × {size[0]}'
+    )
 
 
 def with_checked_loading(part: Any, skip: bool) -> Any:

@@ -9,7 +9,7 @@ from mmengine.dataset import BaseDataset
 
 from sn_openmmlab.checkpoints.names import few
 from sn_openmmlab.config_tree import walk
-from sn_openmmlab.errors import UsageError
+from sn_openmmlab.errors import UsageError, warn_user
 from sn_openmmlab.runs.data.datasets import loads, open_dataset, registered
 from sn_openmmlab.runs.data.folders import missing_files
 
@@ -21,7 +21,9 @@ def downloads_itself(settings: dict) -> bool:
     return can and settings.get('download', True)
 
 
-def check_classification(loader: str, settings: dict, model: Mapping[str, Any] | None) -> None:
+def check_classification(
+    loader: str, settings: dict, model: Mapping[str, Any] | None
+) -> Sequence[str] | None:
     """Raise UsageError if a dataset has no images or other classes than the head of the model.
 
     Args:
@@ -29,12 +31,15 @@ def check_classification(loader: str, settings: dict, model: Mapping[str, Any] |
         settings: the config of the dataset; a class other than a CustomDataset, such as ImageNet,
             is skipped.
         model: the config of the model, if there is one.
+
+    Returns:
+        The names of the classes, if they are those of folders.
     """
     from mmpretrain.datasets import CustomDataset
 
     kind = registered(settings, 'DATASETS', 'mmpretrain')
     if kind is None or not issubclass(kind, CustomDataset):
-        return
+        return None
 
     def load_data_list(dataset: CustomDataset) -> list[dict]:
         if not dataset.ann_file:
@@ -44,12 +49,14 @@ def check_classification(loader: str, settings: dict, model: Mapping[str, Any] |
     checked = type(kind.__name__, (kind,), {'load_data_list': load_data_list})
     dataset = open_dataset(checked, {**settings, 'indices': None})
     if dataset is None:
-        return
+        return None
     _check_number(loader, dataset, settings.get('indices'))
     if dataset.ann_file and loads(settings, 'LoadImageFromFile'):
         _check_images(loader, dataset)
     if dataset.with_label:
         _check_classes(loader, dataset, dict(_heads(model)))
+        _warn_of_one_class(loader, dataset)
+    return None if dataset.ann_file or not dataset.with_label else dataset.CLASSES
 
 
 def _check_folders(loader: str, dataset: BaseDataset) -> None:
@@ -139,6 +146,32 @@ def _check_classes(loader: str, dataset: BaseDataset, heads: Mapping[str, int]) 
                 f'{place}.num_classes is {outputs}, but the {loader} of the config reads '
                 f'{_source(dataset)}, which has {number} classes: set '
                 f'{place}.num_classes={number}, or give it the data of the other classes.'
+            )
+
+
+def _warn_of_one_class(loader: str, dataset: BaseDataset) -> None:
+    labels = {item['gt_label'] for item in dataset.data_list}
+    if len(labels) == 1 and len(dataset.data_list) > 1:
+        warn_user(
+            f'all {len(dataset.data_list)} images of the {loader} have the same class, '
+            f'{labels.pop()}.'
+        )
+
+
+def check_same_classes(found: Mapping[str, Sequence[str]]) -> None:
+    """Raise UsageError if the loaders have other classes, of which MMPretrain uses the numbers.
+
+    Args:
+        found: by loader, the names of the folders of classes.
+    """
+    loaders = list(found)
+    for loader in loaders[1:]:
+        first = loaders[0]
+        if list(found[loader]) != list(found[first]):
+            raise UsageError(
+                f'the {first} of the config reads folders of the classes {few(found[first], 8)}, '
+                f'but the {loader} those of {few(found[loader], 8)}: give both the same folders, '
+                'empty ones too.'
             )
 
 

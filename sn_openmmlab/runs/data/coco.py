@@ -2,7 +2,9 @@
 
 import json
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from sn_openmmlab.runs.data.coco_faults import AnnotationFaults
 
 
 @dataclass(frozen=True)
@@ -14,11 +16,15 @@ class CocoSummary:
         categories: the name of each category, by its id.
         images_of: the ids of the images that have annotations of a category, by its id; None if
             the file has no table of annotations.
+        faults: what is wrong with annotations.
+        repeated: how many images have the id of another one, which takes their place.
     """
 
     images: list[dict]
     categories: dict[int, str]
     images_of: dict[int, set[int]] | None
+    faults: AnnotationFaults = field(default_factory=AnnotationFaults)
+    repeated: int = 0
 
 
 def read_coco(path: str) -> CocoSummary:
@@ -31,24 +37,30 @@ def read_coco(path: str) -> CocoSummary:
         ValueError: the file is damaged or in another format; the message describes the file.
     """
     images_of: dict[int, set[int]] = defaultdict(set)
+    faults = AnnotationFaults()
 
     def summarize(item: dict) -> dict | None:
         if 'image_id' in item and 'category_id' in item:
             images_of[item['category_id']].add(item['image_id'])
+            faults.look_at(item)
             return None
         if 'file_name' in item:
+            faults.forget_constant()
             return {k: item[k] for k in ('id', 'file_name', 'width', 'height') if k in item}
         return item
 
     try:
         with open(path) as file:
-            table = json.load(file, object_hook=summarize)
+            table = json.load(file, object_hook=summarize, parse_constant=faults.see_constant)
         if any(table.get('annotations', [])):
             raise TypeError('an annotation without image_id or category_id')
+        images = list({image['id']: image for image in table['images']}.values())
         return CocoSummary(
-            images=list({image['id']: image for image in table['images']}.values()),
+            images=images,
             categories={category['id']: category['name'] for category in table['categories']},
             images_of=images_of if 'annotations' in table else None,
+            faults=faults,
+            repeated=len(table['images']) - len(images),
         )
     except OSError as error:
         raise ValueError(f'cannot be read ({error.strerror}): change ann_file.') from error

@@ -83,6 +83,20 @@ def open_dataset(kind: type[BaseDataset], settings: dict) -> BaseDataset | None:
         return None
 
 
+def class_names(dataset: dict, toolbox: str) -> Any:
+    """Return the names of the classes of a dataset, by its config or its class; None if unknown.
+
+    Args:
+        dataset: the config of the dataset.
+        toolbox: the package that has its class.
+    """
+    kind = registered(dataset, 'DATASETS', toolbox)
+    own = getattr(kind, 'METAINFO', {}) if kind else {}
+    metainfo = dataset.get('metainfo')
+    given = metainfo if isinstance(metainfo, dict) else {}
+    return {**own, **given}.get('classes')
+
+
 def loads(dataset: dict, transform: str) -> bool:
     """Return whether a dataset's pipeline has this transform and it reads local files."""
     return any(

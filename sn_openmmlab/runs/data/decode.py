@@ -12,7 +12,7 @@ from rich.progress import track
 from torch.utils.data import DataLoader, Dataset
 
 from sn_openmmlab.config_tree import walk
-from sn_openmmlab.runs.data.checked_loading import file_key, unreadable
+from sn_openmmlab.runs.data.checked_loading import file_key, unreadable, wrong_size
 from sn_openmmlab.runs.data.datasets import datasets_in, open_dataset, registered
 
 
@@ -97,7 +97,7 @@ class _Files(Dataset):
             loaded = self._steps[number](dict(item))
         except Exception as error:
             return unreadable(file, error)
-        return '' if loaded is not None else unreadable(file, None)
+        return wrong_size(file, item, loaded) if loaded is not None else unreadable(file, None)
 
 
 def _wraps(settings: Mapping[str, Any]) -> bool:

@@ -1,14 +1,19 @@
 """The check that a COCO dataset of MMDetection is complete and has the classes of the config."""
 
+import math
 import os
 from collections.abc import Callable, Iterable
+from numbers import Real
 
 from mmengine.dataset import BaseDataset
 
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.data.coco import CocoSummary
+from sn_openmmlab.runs.data.coco_warnings import warn_of_annotations
 from sn_openmmlab.runs.data.datasets import is_remote, loads, open_dataset, registered
 from sn_openmmlab.runs.data.folders import missing_files
+
+_SIDES = ('width', 'height')
 
 
 def check_detection(loader: str, settings: dict, read: Callable[[str], CocoSummary]) -> None:
@@ -27,7 +32,10 @@ def check_detection(loader: str, settings: dict, read: Callable[[str], CocoSumma
     def load_data_list(dataset: BaseDataset) -> list[dict]:
         labelled = not dataset.test_mode and loads(settings, 'LoadAnnotations')
         file = _read(read, dataset.ann_file, loader, labelled)
-        return _list_images(loader, dataset, file)
+        images = _list_images(loader, dataset, file)
+        if labelled or dataset.test_mode:
+            warn_of_annotations(loader, dataset, file)
+        return images
 
     # Its own way of loading would index every annotation.
     light = type(kind.__name__, (kind,), {'load_data_list': load_data_list})
@@ -76,6 +84,10 @@ def _read(read: Callable[[str], CocoSummary], path: str, part: str, labelled: bo
         raise UsageError(f'{fault} {error}') from error
     if file.images_of is None and labelled:
         raise UsageError(f'{fault} has no annotations: name a file that has them in ann_file.')
+    if file.faults.broken and labelled:
+        raise UsageError(
+            f'{fault} cannot be used, since {file.faults.broken}: correct or remove it there.'
+        )
     return file
 
 
@@ -96,6 +108,12 @@ def _list_images(loader: str, dataset: BaseDataset, file: CocoSummary) -> list[d
         raise UsageError(
             f'{fault} has an image without file_name, width or height: add what is missing.'
         )
+    for image in file.images:
+        if not all(isinstance(image[side], Real) and 0 < image[side] < math.inf for side in _SIDES):
+            raise UsageError(
+                f'{fault} has {image["file_name"]} of {image["width"]!r} × {image["height"]!r} '
+                'pixels: write its real width and height there.'
+            )
     dataset.cat_img_map = {i: (file.images_of or {}).get(i, ()) for i in dataset.cat_ids}
     # Cityscapes' filter drops images of which all annotations are crowds.
     return [

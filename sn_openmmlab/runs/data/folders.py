@@ -12,7 +12,7 @@ def has_file(folder: str) -> bool:
 
 def missing_files(files: Iterable[str]) -> list[str]:
     """Return the files that do not exist."""
-    listed = cache(_names)
+    listed = cache(names_in)
     # Some file systems know a file by other spellings of its name, too.
     return [
         file
@@ -21,7 +21,8 @@ def missing_files(files: Iterable[str]) -> list[str]:
     ]
 
 
-def _names(folder: str) -> frozenset[str]:
+def names_in(folder: str) -> frozenset[str]:
+    """Return the names in a folder, none if it cannot be read."""
     try:
         return frozenset(os.listdir(folder or os.curdir))
     except OSError:

@@ -8,7 +8,7 @@ from mmengine.dataset import BaseDataset
 from mmengine.registry import DefaultScope
 
 from sn_openmmlab.config_tree import walk
-from sn_openmmlab.errors import UsageError
+from sn_openmmlab.errors import UsageError, warn_user
 
 
 def check_label_values(
@@ -16,7 +16,8 @@ def check_label_values(
 ) -> None:
     """Raise UsageError if the first or the last label map has a value that is not a class.
 
-    Otherwise the loss fails on it: with an IndexError, or on CUDA with a failed assertion.
+    Otherwise the loss fails on it: with an IndexError, or on CUDA with a failed assertion. Warn if
+    neither map has a pixel of any class.
 
     Args:
         loader: the data loader that reads the dataset.
@@ -31,6 +32,7 @@ def check_label_values(
     classes = dataset.metainfo.get('classes')
     if not classes or not steps:
         return
+    labelled = False
     for item in (dataset.data_list[0], dataset.data_list[-1]):
         try:
             # Another default scope would find a transform of the same name elsewhere.
@@ -41,6 +43,7 @@ def check_label_values(
             return
         values = np.unique(loaded['gt_seg_map']).tolist()
         wrong = [value for value in values if value >= len(classes) and value not in ignored]
+        labelled = labelled or any(value not in ignored for value in values)
         if wrong:
             raise UsageError(
                 f'the label map {item["seg_map_path"]} that the {loader} of the config reads has '
@@ -48,3 +51,8 @@ def check_label_values(
                 f'{len(classes) - 1}: correct the map (255 means no class), or classes in metainfo '
                 'or reduce_zero_label of the dataset in the config.'
             )
+    if not labelled:
+        warn_user(
+            f'neither the first nor the last label map that the {loader} of the config reads has a '
+            'pixel of a class: all of them are ignored.'
+        )

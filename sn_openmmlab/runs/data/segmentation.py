@@ -1,14 +1,16 @@
 """The check that a dataset of MMSegmentation has images, and a label map for each."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 from mmengine.dataset import BaseDataset
 
-from sn_openmmlab.errors import UsageError
+from sn_openmmlab.errors import UsageError, warn_user
 from sn_openmmlab.runs.data.datasets import loads, open_dataset, registered
-from sn_openmmlab.runs.data.folders import missing_files
+from sn_openmmlab.runs.data.folders import missing_files, names_in
 from sn_openmmlab.runs.data.label_values import check_label_values
 
 
@@ -27,7 +29,9 @@ def check_segmentation(loader: str, settings: dict, ignored: Collection[int]) ->
         return
     dataset = open_dataset(kind, settings)
     if dataset is None:
+        _check_palette(loader, settings.get('metainfo'))
         return
+    _check_palette(loader, dataset.metainfo)
     if not dataset.data_list:
         raise UsageError(f'the {loader} of the config {_no_image(dataset)}')
     for transform, key, fault in (
@@ -39,7 +43,42 @@ def check_segmentation(loader: str, settings: dict, ignored: Collection[int]) ->
             fault = f'images that the {loader} of the config reads {fault}'
             _check_files(files, fault, f'change data_prefix or {key}_suffix in the config.')
     if loads(settings, 'LoadAnnotations'):
+        _warn_of_spare_maps(loader, dataset)
         check_label_values(loader, settings, dataset, ignored)
+
+
+def _check_palette(loader: str, metainfo: Mapping[str, Any] | None) -> None:
+    """Check that each class has a colour."""
+    classes, palette = (metainfo or {}).get('classes'), (metainfo or {}).get('palette')
+    # Without one, MMSegmentation draws colours at random.
+    if not classes or palette is None or len(palette) == 0:
+        return
+    if len(palette) != len(classes) or not all(map(_is_colour, palette)):
+        raise UsageError(
+            f'the palette of the {loader} must have a colour for each of the {len(classes)} '
+            'classes, three whole numbers from 0 to 255: correct palette in metainfo of the '
+            'dataset in the config.'
+        )
+
+
+def _is_colour(value: Any) -> bool:
+    numbers = list(value) if isinstance(value, Iterable) else []
+    return len(numbers) == 3 and all(isinstance(x, Integral) and 0 <= x <= 255 for x in numbers)
+
+
+def _warn_of_spare_maps(loader: str, dataset: BaseDataset) -> None:
+    """Warn of label maps without an image, where the images are those of a folder."""
+    folder = dataset.data_prefix.get('seg_map_path')
+    if not folder or (dataset.ann_file and os.path.isfile(dataset.ann_file)):
+        return
+    used = {item.get('seg_map_path') for item in dataset.data_list}
+    found = [os.path.join(folder, name) for name in sorted(names_in(folder))]
+    spare = [file for file in found if file.endswith(dataset.seg_map_suffix) and file not in used]
+    if spare:
+        warn_user(
+            f'{len(spare)} label maps in {folder} of the {loader} have no image and are not used, '
+            f'the first is {spare[0]}.'
+        )
 
 
 def _no_image(dataset: BaseDataset) -> str:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from mmengine.config import Config
 from mmengine.logging import print_log
 from mmengine.registry import MODELS
-from torch import nn
+from torch import Tensor, nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
 from sn_openmmlab.checkpoints.faults import find_fault
@@ -20,6 +20,7 @@ from sn_openmmlab.checkpoints.pretrained import SNPretrained
 from sn_openmmlab.checkpoints.settings import TrainedSettings, advise_correction
 from sn_openmmlab.checkpoints.trial_loading import left_by_own_code, unwrapped
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.hooks.non_finite.checks import is_non_finite
 from sn_openmmlab.layers.switch_norm import SwitchNorm
 from sn_openmmlab.runs.weights.advice import advise, advise_test
 from sn_openmmlab.runs.weights.sources import WeightSource, start_sources, teacher_sources
@@ -71,6 +72,13 @@ def check_trained(model: nn.Module, source: str) -> None:
         if reason:
             raise UsageError(f'{reason}: give the config that it was trained with.')
     print_log(f'{source} fills {fit.line()}.', logger='current')
+    if empty := [name for name, layer in fit.weighted.items() if not layer.filled]:
+        print_log(
+            f'{source} has no weights of {few(empty)}, which stay random: evaluate with the config '
+            'that it was trained with.',
+            logger='current',
+            level=logging.WARNING,
+        )
 
 
 def check_resume(network: nn.Module, source: str) -> None:
@@ -147,6 +155,7 @@ def _warn_of_frozen(unfilled: Mapping[str, SwitchNorm]) -> None:
 def _fit(module: nn.Module, checkpoint: Mapping, prefix: str | None = None) -> Fit:
     """Return what mmengine would fill; raise UsageError if the settings of SN differ."""
     state = weights_for_mmengine(checkpoint, prefix)
+    _check_finite(state)
     trained = TrainedSettings(checkpoint, state)
     # First by the names in the file, since a layer that refuses its weights cannot name the file.
     layers = _switch_norms(module).items()
@@ -156,6 +165,14 @@ def _fit(module: nn.Module, checkpoint: Mapping, prefix: str | None = None) -> F
     if trained.of_authors and (warning := advise_correction(fit.learned)):
         print_log(warning, logger='current', level=logging.WARNING)
     return fit
+
+
+def _check_finite(state: Mapping[str, Tensor]) -> None:
+    tensors = {name: tensor for name, tensor in state.items() if isinstance(tensor, Tensor)}
+    if wrong := [name for name, tensor in tensors.items() if is_non_finite(tensor)]:
+        raise UsageError(
+            f'its weights are NaN or infinite, such as {few(wrong)}: take an earlier checkpoint.'
+        )
 
 
 def _switch_norms(module: nn.Module) -> dict[str, SwitchNorm]:

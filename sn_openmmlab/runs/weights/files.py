@@ -22,6 +22,8 @@ def check_checkpoint(path: str | Path) -> None:
 def check_load_from(config: Config) -> None:
     """Raise UsageError if the checkpoint that a run starts or resumes from does not exist."""
     start = config.get('load_from')
+    if start is not None and not isinstance(start, str | Path):
+        raise UsageError(f'load_from of the config must be a path, not {start!r}.')
     if start and not config.get('resume') and _is_missing(start):
         raise UsageError(
             f'the config starts from {start}, which {_fault(start)}: run the training that '

@@ -163,3 +163,32 @@ def test_step_without_a_file_is_left_alone() -> None:
 def test_wrong_argument_is_an_error() -> None:
     with pytest.raises(TypeError, match='skip must be True or False'):
         CheckedLoading(LOAD, skip='no')
+
+
+def test_other_size_than_annotated_is_one_warning(
+    image: Path, log: pytest.LogCaptureFixture
+) -> None:
+    transform = CheckedLoading(LOAD)
+    transform(dict(img_path=str(image), width=30, height=40))
+    assert 'annotation file' not in log.text
+    for _ in range(2):
+        transform(dict(img_path=str(image), width=40, height=30))
+    said = f'{image} has 30 × 40 pixels, but 40 × 30 in its annotation file'
+    assert log.text.count(said) == 1
+
+
+def test_label_map_of_another_size_is_named(image: Path, tmp_path: Path) -> None:
+    pytest.importorskip('mmseg')
+    import cv2
+
+    file = tmp_path / 'map.png'
+    cv2.imwrite(str(file), np.zeros((10, 20), np.uint8))
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        transform = CheckedLoading(dict(type='mmseg.LoadAnnotations'))
+    loaded = TRANSFORMS.build(LOAD)(dict(img_path=str(image)))
+    paths = dict(seg_map_path=str(file), seg_fields=[], label_map=None, reduce_zero_label=False)
+    resized = dict(img=np.zeros((10, 20, 3), np.uint8), img_shape=(10, 20))
+    with pytest.raises(UsageError, match=r'map\.png has 20 × 10 pixels, but its image 30 × 40'):
+        transform({**loaded, **paths, **resized})
+    with pytest.raises(UsageError, match=r'map\.png has 20 × 10 pixels, but its image 30 × 40'):
+        transform({**loaded, **paths})

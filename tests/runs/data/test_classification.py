@@ -120,3 +120,19 @@ def test_label_that_the_head_does_not_have(root: Path) -> None:
         UsageError, match=r'num_classes is 1, but .*labels.txt, which has 2 classes'
     ):
         check_head(1, dataset(root, ann_file='labels.txt'))
+
+
+def test_other_folders_to_validate_on(root: Path) -> None:
+    for name in ('cat', 'horse'):
+        (root / 'val' / name).mkdir(parents=True)
+        (root / 'val' / name / '0.jpg').touch()
+    val = dict(batch_size=2, dataset=dataset(root, data_prefix='val'))
+    loaders = dict(train_dataloader={**val, 'dataset': dataset(root)}, val_dataloader=val)
+    with pytest.raises(UsageError, match=r'classes cat, dog, but the val_.* those of cat, horse'):
+        check_data(Config(dict(default_scope='mmpretrain', **loaders)), *loaders)
+
+
+def test_one_class_is_a_warning(root: Path, capsys: pytest.CaptureFixture) -> None:
+    (root / 'labels.txt').write_text('cat/0.jpg 1\ncat/1.PNG 1\n')
+    check_loader('mmpretrain', dataset(root, ann_file='labels.txt'))
+    assert 'all 2 images of the train_dataloader have the same class, 1.' in capsys.readouterr().err

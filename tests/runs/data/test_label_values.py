@@ -82,3 +82,28 @@ def test_value_that_the_config_ignores_is_no_mistake(root: Path) -> None:
 def test_dataset_without_names_or_maps_is_not_checked(changes: dict, root: Path) -> None:
     write(root, 0, 9)
     check(root, **changes)
+
+
+def test_maps_without_a_class_are_a_warning(root: Path, capsys: pytest.CaptureFixture) -> None:
+    write(root, 0, 255, 255)
+    check(root)
+    assert 'neither the first' not in capsys.readouterr().err
+    write(root, 2, 255, 255)
+    check(root)
+    assert 'neither the first nor the last label map' in capsys.readouterr().err
+
+
+def test_map_without_an_image_is_a_warning(root: Path, capsys: pytest.CaptureFixture) -> None:
+    check(root)
+    assert 'have no image' not in capsys.readouterr().err
+    write(root, 7, 0, 1)
+    check(root)
+    assert f'the first is {root}/labels/7.png' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    'palette', [[[0, 0, 0]], [[0, 0], [9, 9]], [[0, 0, 300], [9, 9, 9]], 'ab', [[0, 0, 0.5]] * 2]
+)
+def test_palette_has_a_colour_for_each_class(palette: object, root: Path) -> None:
+    with pytest.raises(UsageError, match='must have a colour for each of the 2 classes'):
+        check(root, metainfo=dict(classes=('a', 'b'), palette=palette))

@@ -429,6 +429,16 @@ def test_what_an_evaluation_lacks_is_said(
     check_trained(detector(), save(lacking))
     assert 'fills 3 of 3 SN layers and 3 of 4 convolutions and linear layers; not' in log.text
     assert 'head.fc_cls (not in the file)' in log.text
+    assert 'has no weights of head.fc_cls, which stay random' in log.text
+
+
+def test_weights_that_are_not_finite_are_refused(detector: type, tmp_path: Path) -> None:
+    state, file = detector().state_dict(), str(tmp_path / 'weights.pth')
+    state['head.fc_cls.weight'][0] = float('nan')
+    torch.save({'state_dict': state}, file)
+    for check in (check_trained, check_resume):
+        with pytest.raises(UsageError, match=r'NaN or infinite, such as head\.fc_cls\.weight'):
+            check(detector(), file)
 
 
 class Tta(BaseTTAModel):

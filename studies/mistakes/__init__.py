@@ -1,0 +1,1 @@
+"""Good configs and data, mistakes in them, and what our tools make of each."""
