@@ -21,7 +21,6 @@ from sn_openmmlab.inference.averaging import NUM_BATCHES, Averaged, average_over
 from sn_openmmlab.inference.checkpoint import Moved, record_average, with_statistics
 from sn_openmmlab.layers.batch_average import VARIANCES, uses_statistics
 from sn_openmmlab.runs import options
-from sn_openmmlab.runs.build_errors import running
 from sn_openmmlab.runs.command_line import (
     add_launcher,
     config_of,
@@ -30,6 +29,7 @@ from sn_openmmlab.runs.command_line import (
     run_parser,
 )
 from sn_openmmlab.runs.data.check import check_data
+from sn_openmmlab.runs.errors.sentences import running
 from sn_openmmlab.runs.runner import build_runner
 from sn_openmmlab.runs.weights.check import check_trained
 from sn_openmmlab.runs.weights.files import check_checkpoint

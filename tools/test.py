@@ -8,7 +8,6 @@ import _sleeping_threads  # noqa: F401
 from sn_openmmlab.checkpoints.files.safe_loading import load_safely
 from sn_openmmlab.errors import exit_with_sentence
 from sn_openmmlab.runs import options
-from sn_openmmlab.runs.build_errors import running
 from sn_openmmlab.runs.command_line import (
     add_launcher,
     config_of,
@@ -17,7 +16,8 @@ from sn_openmmlab.runs.command_line import (
     run_parser,
 )
 from sn_openmmlab.runs.data.check import check_data
-from sn_openmmlab.runs.leftovers import no_leftovers
+from sn_openmmlab.runs.errors.leftovers import no_leftovers
+from sn_openmmlab.runs.errors.sentences import running
 from sn_openmmlab.runs.runner import build_runner, dump_predictions
 from sn_openmmlab.runs.weights.check import check_trained
 from sn_openmmlab.runs.weights.files import check_checkpoint

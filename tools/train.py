@@ -12,7 +12,6 @@ from mmengine.config import Config
 from sn_openmmlab.checkpoints.files.safe_loading import check_resumable, load_safely
 from sn_openmmlab.errors import exit_with_sentence
 from sn_openmmlab.runs import options
-from sn_openmmlab.runs.build_errors import running
 from sn_openmmlab.runs.command_line import (
     add_launcher,
     config_of,
@@ -21,9 +20,10 @@ from sn_openmmlab.runs.command_line import (
     run_parser,
 )
 from sn_openmmlab.runs.data.check import check_data
-from sn_openmmlab.runs.disk import stopping_on_a_full_disk
 from sn_openmmlab.runs.dump import check_dump_config, dump_config
-from sn_openmmlab.runs.leftovers import no_leftovers
+from sn_openmmlab.runs.errors.full_disk import stopping_on_a_full_disk
+from sn_openmmlab.runs.errors.leftovers import no_leftovers
+from sn_openmmlab.runs.errors.sentences import running
 from sn_openmmlab.runs.runner import build_runner
 from sn_openmmlab.runs.weights.check import check_start
 from sn_openmmlab.runs.weights.files import check_load_from, check_pretrained

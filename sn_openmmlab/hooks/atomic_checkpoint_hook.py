@@ -10,7 +10,7 @@ from mmengine.runner import Runner
 
 from sn_openmmlab.checkpoints.files.writing import remove_unfinished
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.hooks.whole_files import LateRemoval, WholeFiles
+from sn_openmmlab.hooks.interruption.whole_files import LateRemoval, WholeFiles
 
 
 class AtomicCheckpointHook(Hook):

@@ -12,8 +12,11 @@ from mmengine.runner import IterBasedTrainLoop, Runner
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader
 
-from sn_openmmlab.hooks.accumulated_gradients import accumulated_gradients, restore_gradients
-from sn_openmmlab.hooks.seeded_batches import SeededBatches, mixed_seed
+from sn_openmmlab.hooks.interruption.accumulated_gradients import (
+    accumulated_gradients,
+    restore_gradients,
+)
+from sn_openmmlab.hooks.interruption.seeded_batches import SeededBatches, mixed_seed
 from sn_openmmlab.inference.random_state import seed_random_numbers
 
 _POSITION = 'data_position'

@@ -16,7 +16,7 @@ from mmengine.optim import OptimWrapperDict
 from mmengine.runner import Runner
 
 from sn_openmmlab.checkpoints.files.writing import write_file
-from sn_openmmlab.hooks.child_processes import spare_children
+from sn_openmmlab.hooks.interruption.child_processes import spare_children
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _FILE = 'preempted.pth'

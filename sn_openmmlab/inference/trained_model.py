@@ -10,7 +10,7 @@ from torch import nn
 from sn_openmmlab.config_tree import walk
 from sn_openmmlab.layers.convert.sync import revert_sync_switch_norm
 from sn_openmmlab.layers.sync_switch_norm import SyncSwitchNorm
-from sn_openmmlab.runs.build_errors import building
+from sn_openmmlab.runs.errors.sentences import building
 from sn_openmmlab.runs.weights.check import check_trained
 
 

@@ -12,7 +12,7 @@ from sn_openmmlab.errors import UsageError
 from sn_openmmlab.prediction.config import inference_config
 from sn_openmmlab.prediction.output import output_names, write_prediction
 from sn_openmmlab.prediction.prediction import Predictor
-from sn_openmmlab.runs.build_errors import building
+from sn_openmmlab.runs.errors.sentences import building
 
 SCORE_THR = 0.3
 

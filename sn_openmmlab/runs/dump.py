@@ -9,7 +9,7 @@ from mmengine.registry import MODELS, DefaultScope
 from sn_openmmlab.analysis.norm_changes import changes_table, norm_changes
 from sn_openmmlab.checkpoints.files.writing import check_output, write_file
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.build_errors import building
+from sn_openmmlab.runs.errors.sentences import building
 
 
 def check_dump_config(file: str | Path, config: Config) -> None:

@@ -16,9 +16,9 @@ from sn_openmmlab.hooks.exact_resume_hook import ExactResumeHook
 from sn_openmmlab.hooks.finite_weights_hook import FiniteWeightsHook
 from sn_openmmlab.hooks.norm_check_hook import NormCheckHook
 from sn_openmmlab.hooks.preemption_hook import PreemptionHook
-from sn_openmmlab.runs.build_errors import building
 from sn_openmmlab.runs.data.checked_loading import with_checked_loading
 from sn_openmmlab.runs.data.checked_step import with_checked_steps
+from sn_openmmlab.runs.errors.sentences import building
 
 _HOOKS = (
     NormCheckHook,

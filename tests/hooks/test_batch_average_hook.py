@@ -13,7 +13,7 @@ from mmengine.config import Config
 from mmengine.runner import Runner
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.build_errors import building
+from sn_openmmlab.runs.errors.sentences import building
 from tests.small_run import expected_statistics, register, small_config
 
 # One image per batch, as it is: then the order does not matter.

@@ -6,8 +6,8 @@ from typing import Any
 from mmengine.registry import TRANSFORMS
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.error_texts import text_of
-from sn_openmmlab.runs.error_traces import is_for_a_traceback
+from sn_openmmlab.runs.errors.texts import text_of
+from sn_openmmlab.runs.errors.traces import is_for_a_traceback
 
 
 class CheckedStep:

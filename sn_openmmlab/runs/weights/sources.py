@@ -12,7 +12,7 @@ from torch import nn
 
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.hooks.batch_norm_weights_hook import is_weights_hook
-from sn_openmmlab.runs.build_errors import building
+from sn_openmmlab.runs.errors.sentences import building
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.disk import stopping_on_a_full_disk
+from sn_openmmlab.runs.errors.full_disk import stopping_on_a_full_disk
 
 
 @pytest.mark.parametrize('number', [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS])

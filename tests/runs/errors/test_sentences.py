@@ -6,7 +6,7 @@ from mmengine.registry import HOOKS, MODELS
 from torch import nn
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.build_errors import building
+from sn_openmmlab.runs.errors.sentences import building
 
 
 @pytest.mark.parametrize(

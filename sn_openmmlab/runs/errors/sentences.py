@@ -8,9 +8,9 @@ from mmengine.config import Config
 
 from sn_openmmlab.checkpoints.names import few
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.error_places import find_place, images_of
-from sn_openmmlab.runs.error_texts import text_of
-from sn_openmmlab.runs.error_traces import is_for_a_traceback
+from sn_openmmlab.runs.errors.places import find_place, images_of
+from sn_openmmlab.runs.errors.texts import text_of
+from sn_openmmlab.runs.errors.traces import is_for_a_traceback
 
 _REMEDY = 'correct the config or the data (python -X dev shows the traceback)'
 

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 from mmengine.registry import Registry
 
-from sn_openmmlab.runs.error_traces import frames_of, module_of
+from sn_openmmlab.runs.errors.traces import frames_of, module_of
 
 # Their errors are sentences already: no function need be named.
 _CLEAR = ('mmengine.registry', 'sn_openmmlab')

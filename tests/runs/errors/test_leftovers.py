@@ -6,7 +6,7 @@ import pytest
 from mmengine.config import Config
 
 from sn_openmmlab.errors import UsageError
-from sn_openmmlab.runs.leftovers import no_leftovers
+from sn_openmmlab.runs.errors.leftovers import no_leftovers
 
 
 def config_of(work_dir: Path) -> Config:

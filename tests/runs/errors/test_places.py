@@ -8,7 +8,7 @@ from mmengine.config import Config
 from mmengine.registry import MODELS
 from torch import nn
 
-from sn_openmmlab.runs.error_places import find_place, images_of
+from sn_openmmlab.runs.errors.places import find_place, images_of
 
 CONFIG = Config(
     dict(

@@ -10,7 +10,7 @@ from torch import nn
 
 from sn_openmmlab.config_tree import walk
 from sn_openmmlab.hooks.non_finite.images import image_paths
-from sn_openmmlab.runs.error_traces import frames_of, module_of
+from sn_openmmlab.runs.errors.traces import frames_of, module_of
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import torch
 from mmengine.registry import HOOKS
 from torch import nn
 
-from sn_openmmlab.runs.error_texts import text_of
+from sn_openmmlab.runs.errors.texts import text_of
 
 
 def text(function: object) -> str:
@@ -28,7 +28,7 @@ def test_error_without_a_text() -> None:
     def fail() -> None:
         raise AssertionError
 
-    assert text(fail) == 'AssertionError in fail of tests.runs.test_error_texts'
+    assert text(fail) == 'AssertionError in fail of tests.runs.errors.test_texts'
 
 
 def test_unregistered_type_comes_with_the_most_similar_one() -> None:

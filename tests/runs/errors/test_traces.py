@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from sn_openmmlab.runs.error_traces import is_for_a_traceback
+from sn_openmmlab.runs.errors.traces import is_for_a_traceback
 
 
 def is_kept(function: object) -> bool:

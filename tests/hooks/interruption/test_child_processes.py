@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from sn_openmmlab.hooks.child_processes import spare_children
+from sn_openmmlab.hooks.interruption.child_processes import spare_children
 
 pytestmark = pytest.mark.skipif(not hasattr(os, 'register_at_fork'), reason='nothing forks here')
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from mmengine.fileio import LocalBackend
 
-from sn_openmmlab.hooks.whole_files import LateRemoval, WholeFiles
+from sn_openmmlab.hooks.interruption.whole_files import LateRemoval, WholeFiles
 
 
 def test_file_is_written(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import torch
 from mmengine.dataset import DefaultSampler, InfiniteSampler
 from torch.utils.data import BatchSampler, DataLoader, Dataset
 
-from sn_openmmlab.hooks.seeded_batches import SeededBatch, SeededBatches, mixed_seed
+from sn_openmmlab.hooks.interruption.seeded_batches import SeededBatch, SeededBatches, mixed_seed
 
 SIZE = 10
 

@@ -1,0 +1,1 @@
+"""What hooks of trainings that are stopped and resumed are made of."""

@@ -1,0 +1,1 @@
+"""One sentence for what goes wrong in a run, and nothing half-written."""
