@@ -1,10 +1,12 @@
-"""Compare the checkpoints of two trainings that should be the same, bit for bit."""
+"""Trainings that should be the same, bit for bit: how to make them so, and a comparison."""
 
 from pathlib import Path
 from typing import Any
 
 import torch
 
+# Our tools add the hook to every training; a toolbox's tool with these options does what they do.
+EXACT_RESUME = ('--cfg-options', 'default_hooks.resume.type=ExactResumeHook')
 # What a checkpoint may hold of the state of a training.
 _PARTS = ('state_dict', 'ema_state_dict', 'optimizer', 'param_schedulers')
 _TIMES = ('time', 'memory')

@@ -9,6 +9,7 @@ import torch
 from mmengine.config import Config
 
 import sn_openmmlab  # noqa: F401  # allows what checkpoints of mmengine hold
+from tests.resumed import EXACT_RESUME
 
 CHILD = """
 _base_ = '{base}'
@@ -113,7 +114,7 @@ def test_dumped_config_is_trained_by_the_toolbox_and_needs_no_option(
     assert Config.fromfile(dumped).work_dir == str(tmp_path / 'named')
     assert ['decode_head', 'GN', '2', 'SN'] in [line.split() for line in done.stdout.split('\n')]
     train = Path(find_spec('mmseg').origin).parent / '.mim/tools/train.py'
-    run_tool(train, dumped, '--work-dir', tmp_path / 'mmseg')
+    run_tool(train, dumped, '--work-dir', tmp_path / 'mmseg', *EXACT_RESUME)
     losses, metrics = logged(flag_run)
     assert logged(tmp_path / 'mmseg') == (losses, metrics)
 

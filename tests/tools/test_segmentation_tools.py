@@ -8,6 +8,8 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.resumed import EXACT_RESUME
+
 SIDE = 64
 # What makes a shipped config small enough for a test; norms, heads and losses stay.
 SMALL = """
@@ -101,7 +103,7 @@ def tool(name: str) -> Path:
 def test_toolbox_trains_as_we_do(
     small: Path, trained: Path, run_tool: Callable, logged: Callable, tmp_path: Path
 ) -> None:
-    run_tool(tool('train.py'), small, '--work-dir', tmp_path)
+    run_tool(tool('train.py'), small, '--work-dir', tmp_path, *EXACT_RESUME)
     assert logged(tmp_path) == logged(trained)
     losses, metrics = logged(trained)
     assert len(losses) == 2

@@ -10,9 +10,7 @@ import pytest
 import torch
 
 import sn_openmmlab  # noqa: F401  # allows what checkpoints of mmengine hold
-
-# Our tools add it to every training.
-HOOK = ('--cfg-options', 'default_hooks.resume.type=ExactResumeHook')
+from tests.resumed import EXACT_RESUME
 
 
 def tool_of(toolbox: str, name: str) -> Path:
@@ -27,7 +25,7 @@ def test_mmdetection_trains_as_we_do(
     logged: Callable,
     tmp_path: Path,
 ) -> None:
-    run_tool(tool_of('mmdet', 'train.py'), detection_config, '--work-dir', tmp_path, *HOOK)
+    run_tool(tool_of('mmdet', 'train.py'), detection_config, '--work-dir', tmp_path, *EXACT_RESUME)
     assert logged(tmp_path) == logged(detection_run)
 
 
@@ -80,7 +78,9 @@ def test_mmsegmentation_trains_and_evaluates_as_we_do(
     tmp_path: Path,
 ) -> None:
     trained = tmp_path / 'trained'
-    run_tool(tool_of('mmseg', 'train.py'), segmentation_config, '--work-dir', trained, *HOOK)
+    run_tool(
+        tool_of('mmseg', 'train.py'), segmentation_config, '--work-dir', trained, *EXACT_RESUME
+    )
     assert logged(trained) == logged(segmentation_run)
     run_tool(
         tool_of('mmseg', 'test.py'),
