@@ -38,7 +38,9 @@ class CheckpointPathsHook(Hook):
             info[key] = _own_path(path, folder, 'best_' if key.startswith(_BEST) else '')
             if info[key] is None:
                 _forget(hub, key)
-                print_log(f'{key}, {path!r:.200}, is not in {folder}.', logger='current')
+                # Who only loads the weights needs to know nothing of paths.
+                if runner._resume:
+                    print_log(f'{key}, {path!r:.200}, is not in {folder}.', logger='current')
         if _KEPT in info and not _are_numbers(info[_KEPT]):
             _forget(hub, _KEPT)
 

@@ -12,6 +12,7 @@ from mmengine.model import BaseModel
 from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 
+from sn_openmmlab.hooks import checkpoint_paths_hook
 from sn_openmmlab.hooks.checkpoint_paths_hook import CheckpointPathsHook, checkpoint_folder
 
 _numbers = itertools.count()
@@ -45,7 +46,12 @@ class Rising(BaseMetric):
 
 
 def train(
-    work_dir: Path, epochs: int, start: Path | None = None, own: bool = True, **options: Any
+    work_dir: Path,
+    epochs: int,
+    start: Path | None = None,
+    own: bool = True,
+    resume: bool = True,
+    **options: Any,
 ) -> Runner:
     """Train for some epochs, with a new best checkpoint after each."""
     data = DataLoader([{'inputs': torch.ones(2)}] * 2)
@@ -61,7 +67,7 @@ def train(
         default_hooks=dict(checkpoint=dict(type='CheckpointHook', **{**BEST, **options})),
         custom_hooks=[dict(type='CheckpointPathsHook')] if own else [],
         load_from=str(start) if start else None,
-        resume=start is not None,
+        resume=resume and start is not None,
         log_level='WARNING',
         # Runs of the same name share their message hub.
         experiment_name=f'line-{next(_numbers)}',
@@ -104,6 +110,17 @@ def test_best_checkpoint_elsewhere_is_not_removed(
     assert victims['file'].exists() == own
     assert Path(runner.message_hub.get_info('best_ckpt')).parent == tmp_path / 'work'
     assert (tmp_path / 'work/best_test_score_epoch_2.pth').is_file()
+
+
+@pytest.mark.parametrize('resume', [True, False])
+def test_lost_path_is_named_only_if_it_would_be_used(
+    resume: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+    monkeypatch.setattr(checkpoint_paths_hook, 'print_log', lambda text, **_: said.append(text))
+    start = crafted(tmp_path / 'first', last_ckpt='elsewhere/epoch_9.pth', best_ckpt=None)
+    train(tmp_path / 'work', 2, start, resume=resume)
+    assert [text.split(',')[0] for text in said] == ['last_ckpt', 'best_ckpt'] * resume
 
 
 @pytest.mark.parametrize(
