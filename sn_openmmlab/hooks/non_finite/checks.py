@@ -34,7 +34,8 @@ def by_kind(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
     groups: dict[tuple, list[Tensor]] = defaultdict(list)
     for tensor in tensors:
         values = tensor.detach()
-        values = values.coalesce().values() if values.is_sparse else values
+        if values.layout != torch.strided:
+            values = values.coalesce().values() if values.is_sparse else values.values()
         if values.numel() and (values.is_floating_point() or values.is_complex()):
             groups[values.device, values.dtype].append(values)
     return list(groups.values())
