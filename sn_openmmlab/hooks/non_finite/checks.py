@@ -36,7 +36,10 @@ def by_kind(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
         values = tensor.detach()
         if values.layout != torch.strided:
             values = values.coalesce().values() if values.is_sparse else values.values()
-        if values.numel() and (values.is_floating_point() or values.is_complex()):
+        # Torch has no norm of numbers of eight bits.
+        values = values.half() if 'float8' in str(values.dtype) else values
+        has_values = values.numel() and not values.is_meta
+        if has_values and (values.is_floating_point() or values.is_complex()):
             groups[values.device, values.dtype].append(values)
     return list(groups.values())
 
