@@ -53,6 +53,11 @@ def is_for_a_traceback(error: Exception, skipped: int = 2) -> bool:
     return innermost.startswith(f'{_OWN}.') and not innermost.startswith(_CHECKS)
 
 
+def is_of_users_module(error: BaseException) -> bool:
+    """Return whether an error went through a module of the user, of which a config is none."""
+    return any(module_of(frame) and _is_foreign(frame) for frame in frames_of(error)[1:])
+
+
 def _is_foreign(frame: FrameType) -> bool:
     package = module_of(frame).partition('.')[0]
     file = frame.f_code.co_filename
