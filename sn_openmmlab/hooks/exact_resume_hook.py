@@ -21,6 +21,8 @@ from sn_openmmlab.inference.random_state import seed_random_numbers
 
 _POSITION = 'data_position'
 _GRADIENTS = 'accumulated_gradients'
+# Of batches now: no training had so much larger ones before that. More would take hours to count.
+_MOST_PER_ITERATION = 1024
 
 
 class ExactResumeHook(Hook):
@@ -63,7 +65,9 @@ class ExactResumeHook(Hook):
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         """Keep the place in the data, and the gradients."""
         self._loaded = _position_in(checkpoint)
-        self._gradients = checkpoint.get(_GRADIENTS) or {}
+        kept = checkpoint.get(_GRADIENTS)
+        kept = kept if isinstance(kept, dict) else {}
+        self._gradients = {name: x for name, x in kept.items() if isinstance(x, Tensor)}
 
     def before_train(self, runner: Runner) -> None:
         """Give the batches their seeds, and go to the place where the training stopped."""
@@ -127,11 +131,12 @@ class ExactResumeHook(Hook):
         """Return how many batches of the epoch were used before the checkpoint."""
         by_iteration = isinstance(runner.train_loop, IterBasedTrainLoop)
         self._epoch, self._first = runner.epoch, runner.iter
-        if self._loaded is None:
+        most = _MOST_PER_ITERATION * runner.iter * self._images_per_step
+        if self._loaded is None or self._loaded['images'] > most:
             self._images = runner.iter * self._images_per_step if by_iteration else 0
             _warn(
-                'the checkpoint is of a training without ExactResumeHook, so this is not the '
-                'training that would have followed without the stop.'
+                'the checkpoint is of a training without ExactResumeHook, or its place in the data '
+                'is damaged, so this is not the training that would have followed without the stop.'
             )
         else:
             self._images = self._loaded['images']
@@ -143,7 +148,9 @@ class ExactResumeHook(Hook):
                     'as it would have without the stop.'
                 )
         skipped = self._images // self._images_per_step
-        return skipped if by_iteration else min(skipped, len(self._batches))
+        if by_iteration:
+            return skipped if runner.iter < runner.train_loop.max_iters else 0
+        return min(skipped, len(self._batches))
 
     def _go_to_iteration(self, loop: IterBasedTrainLoop, skipped: int) -> None:
         epoch = self._batches.skip(skipped) if skipped else 0

@@ -34,7 +34,7 @@ class FiniteWeightsHook(Hook):
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
     ) -> None:
         """Stop if a loss is not finite, and with a gradient scaler only if weights are not."""
-        if _is_finite(tensors_in(outputs)) or _is_guarded(runner):
+        if _is_finite(_losses(outputs)) or _is_guarded(runner):
             return
         if is_scaled(runner.optim_wrapper) and _is_finite(_weights(runner)):
             return
@@ -62,8 +62,15 @@ def _is_guarded(runner: Runner) -> bool:
     return any(isinstance(hook, NonFiniteGuardHook) for hook in runner.hooks)
 
 
+def _losses(outputs: Any) -> Iterator[Tensor]:
+    """Yield the losses of a step; what else it logs, such as a PSNR, may be infinite."""
+    outputs = outputs if isinstance(outputs, dict) else {}
+    yield from tensors_in({name: x for name, x in outputs.items() if 'loss' in str(name)})
+
+
 def _weights(runner: Runner) -> Iterator[Tensor]:
-    yield from unwrapped(runner.model).parameters()
+    # A frozen one can be a mask, which may hold infinities.
+    yield from (p for p in unwrapped(runner.model).parameters() if p.requires_grad)
 
 
 def _is_finite(tensors: Iterator[Tensor]) -> bool:

@@ -9,6 +9,7 @@ from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
 
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.errors.traces import is_of_users_module
 from sn_openmmlab.runs.norm_cfgs import check_norm_cfgs
 from sn_openmmlab.runs.norm_swap import replace_norms
 from sn_openmmlab.runs.zoo import TOOLBOXES, find_config
@@ -30,6 +31,7 @@ def read_config(
         norm_parts: the parts of the model in which to do so; None for all.
 
     Raises:
+        Exception: of a module that the config imports, with its traceback.
         UsageError: the file does not exist or is no config, its ``default_scope`` is none of
             `TOOLBOXES` or not installed, it has no model, a ``norm_cfg`` of the model is wrong, or
             the norms of the model cannot be replaced.
@@ -41,6 +43,8 @@ def read_config(
         config = Config.fromfile(path)
         config.merge_from_dict(dict(options or {}))
     except (Exception, SystemExit) as error:
+        if is_of_users_module(error):
+            raise
         raise UsageError(f'{path} cannot be read as a config: {_reason(error)}') from error
     _check_toolbox(config, path)
     check_norm_cfgs(config)
@@ -74,7 +78,11 @@ def _reason(error: BaseException) -> str:
                 f'its configs, {Path(spec.origin).parent / ".mim" / "configs"}/…'
             )
     # After this mmengine lists folders, one a line.
-    return _first_line(error).removesuffix(', the current sys.path is:')
+    said = _first_line(error).removesuffix(', the current sys.path is:')
+    cause = error
+    while isinstance(cause.__context__, ImportError):
+        cause = cause.__context__
+    return said if cause is error else f'{said} ({_first_line(cause)})'
 
 
 def _first_line(error: BaseException) -> str:

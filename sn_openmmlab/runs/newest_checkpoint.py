@@ -52,6 +52,8 @@ def newest_checkpoint(work_dir: str | Path, folders: Iterable[str | Path] = ()) 
     last = _last(Path(work_dir), named) if named is not None else None
     places = dict.fromkeys([Path(work_dir), *map(Path, folders), *([last.parent] if last else [])])
     files = {file for place in places for file in place.glob('*.pth') if file.is_file()}
+    # With filename_tmpl its name may end in anything.
+    files |= {last} if last else set()
     for training in sorted(_trainings(files, last), reverse=True):
         if not is_damaged(training.file):
             return str(training.file)

@@ -69,23 +69,34 @@ def _check_without_workers(name: str, loader: Mapping[str, Any]) -> None:
 def _check_loop(loop: Any) -> None:
     for key in ('max_epochs', 'max_iters', 'val_interval'):
         if isinstance(loop, Mapping) and loop.get(key) is not None:
-            _check_count(f'train_cfg.{key}', loop[key], least=1)
+            value = loop[key]
+            # mmengine divides by it only.
+            whole = key == 'val_interval' and isinstance(value, float) and value.is_integer()
+            _check_count(f'train_cfg.{key}', int(value) if whole else value, least=1)
 
 
 def _check_schedule(place: str, schedule: Mapping[str, Any]) -> None:
     for key in ('T_max', 'step_size'):
-        if schedule.get(key) is not None:
-            _check_count(f'{place}.{key}', schedule[key], least=1)
+        value = schedule.get(key)
+        if value is not None and (not _is_number(value) or value <= 0):
+            raise UsageError(f'{place}.{key} must be a positive number, not {value!r}.')
     if 'milestones' in schedule:
         steps = schedule['milestones']
-        if not isinstance(steps, list | tuple) or not all(isinstance(x, Integral) for x in steps):
+        if not isinstance(steps, list | tuple) or not all(map(_is_number, steps)):
             raise UsageError(
-                f'{place}.milestones must be a list of whole numbers, as in [8, 11], not {steps!r}.'
+                f'{place}.milestones must be a list of numbers, as in [8, 11], not {steps!r}.'
             )
+        # Those that fall between two epochs would never come.
+        if not schedule.get('convert_to_iter_based') and any(x % 1 for x in steps):
+            raise UsageError(f'{place}.milestones must be whole numbers, not {steps!r}.')
     for key in ('gamma', 'power', 'start_factor', 'end_factor'):
         value = schedule.get(key, 0)
         if not isinstance(value, Real) or value < 0:
             raise UsageError(f'{place}.{key} must be 0 or more, not {value!r}.')
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _check_count(place: str, value: Any, least: int) -> None:

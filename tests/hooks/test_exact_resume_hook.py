@@ -225,6 +225,23 @@ def test_a_place_that_cannot_be_is_none(position: object) -> None:
 
 
 @pytest.mark.parametrize('kind', ['between epochs', 'by iterations'])
+@pytest.mark.parametrize('images', [10**15, 10**40])
+def test_a_place_far_beyond_is_none(
+    kind: str, images: int, train: Callable, tmp_path: Path, capfd: Any
+) -> None:
+    changes, by_epoch, stop = KINDS[kind]
+    whole = train('whole', by_epoch, **changes)
+    file = tmp_path / 'whole' / f'{"epoch" if by_epoch else "iter"}_{stop}.pth'
+    checkpoint = torch.load(file, weights_only=False)
+    checkpoint['data_position']['images'] = images
+    checkpoint['accumulated_gradients'] = {'conv.weight': 'x'}
+    torch.save(checkpoint, file)
+    rest = train('rest', by_epoch, file, **changes)
+    assert rest.places == whole.places[-len(rest.places) :]
+    assert 'or its place in the data is damaged' in ''.join(capfd.readouterr())
+
+
+@pytest.mark.parametrize('kind', ['between epochs', 'by iterations'])
 def test_a_checkpoint_without_the_hook_is_one_sentence(
     kind: str, train: Callable, tmp_path: Path, capfd: Any
 ) -> None:

@@ -45,6 +45,15 @@ def test_finite_training_goes_on(runner: Runner, tmp_path: Path) -> None:
     assert (tmp_path / 'epoch_2.pth').is_file()
 
 
+def test_what_is_no_loss_and_does_not_train_may_be_infinite(runner: Runner, tmp_path: Path) -> None:
+    infinite = torch.tensor(float('inf'))
+    runner.model.register_parameter('mask', torch.nn.Parameter(infinite, requires_grad=False))
+    runner.train()
+    assert (tmp_path / 'epoch_2.pth').is_file()
+    (hook,) = [hook for hook in runner.hooks if isinstance(hook, FiniteWeightsHook)]
+    hook.after_train_iter(runner, 0, None, dict(loss=torch.ones(()), psnr=infinite))
+
+
 def test_guard_says_more(runner: Runner) -> None:
     runner.register_hook(NonFiniteGuardHook())
     spoil(runner)

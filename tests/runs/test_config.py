@@ -56,7 +56,7 @@ def test_missing_config_is_named(tmp_path: Path) -> None:
         ('raise ValueError("first\\nsecond")', 'first$'),
         ("_base_ = './absent_base.py'", 'absent_base.py'),
         ("_base_ = 'mmdet::absent/absent.py'", 'absent'),
-        ("custom_imports = dict(imports=['absent_package'])\n", 'absent_package.*}$'),
+        ("custom_imports = dict(imports=['absent_package'])\n", "named 'absent_package'\\)$"),
         ("_base_ = 5\ndefault_scope = 'mmdet'", ''),
     ],
     ids=['syntax', 'name', 'bare', 'two_lines', 'base', 'toolbox_base', 'import', 'base_type'],
@@ -144,3 +144,21 @@ def test_wrong_norm_cfg_is_told_on_reading(write_config: Write) -> None:
     file = write_config("default_scope = 'mmdet'\nmodel = dict(neck=dict(norm_cfg='SN'))\n")
     with pytest.raises(UsageError, match=r"write model\.neck\.norm_cfg=dict\(type='SN'\)"):
         read_config(file)
+
+
+def test_an_error_in_a_module_of_the_user_keeps_its_traceback(
+    write_config: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / 'own_module.py').write_text('absent_name')
+    with pytest.raises(NameError, match='absent_name'):
+        read_config(write_config("custom_imports = dict(imports=['own_module'])\n"))
+
+
+def test_what_a_module_of_the_user_lacks_is_named(
+    write_config: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / 'lacking_module.py').write_text('import absent_library')
+    with pytest.raises(UsageError, match=r'No module named .absent_library'):
+        read_config(write_config("custom_imports = dict(imports=['lacking_module'])\n"))

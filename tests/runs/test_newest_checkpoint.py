@@ -56,6 +56,12 @@ def test_none_before_the_first(tmp_path: Path) -> None:
     assert newest_checkpoint(tmp_path / 'absent') is None
 
 
+def test_the_recorded_one_may_have_any_ending(save: Save, tmp_path: Path) -> None:
+    file = save('epoch_1.pt', 10)
+    record(tmp_path, str(file))
+    assert newest_checkpoint(tmp_path) == str(file)
+
+
 def test_the_recorded_one(save: Save, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     save('iter_10.pth', 10)
     last = save('iter_20.pth', 20)

@@ -54,12 +54,25 @@ def test_loader_that_torch_takes(loader: dict[str, Any]) -> None:
         (dict(train_cfg=dict(val_interval='1')), 'train_cfg.val_interval must be'),
         (dict(param_scheduler=[dict(milestones='late')]), 'param_scheduler.0.milestones must be'),
         (dict(param_scheduler=[dict(T_max=0)]), 'param_scheduler.0.T_max must be'),
+        (dict(param_scheduler=[dict(milestones=[7.5])]), 'milestones must be whole numbers'),
         (dict(param_scheduler=[{}, dict(gamma=-0.1)]), 'param_scheduler.1.gamma must be 0 or more'),
     ],
 )
 def test_loop_and_schedule(config: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         check({}, **config)
+
+
+@pytest.mark.parametrize(
+    'config',
+    [
+        dict(train_cfg=dict(val_interval=57300.0)),  # In the zoo, for V3Det.
+        dict(param_scheduler=[dict(T_max=7.5), dict(milestones=[8.0, 11])]),
+        dict(param_scheduler=[dict(milestones=[7.5], convert_to_iter_based=True)]),
+    ],
+)
+def test_quotients_are_numbers_too(config: dict[str, Any]) -> None:
+    check({}, **config)
 
 
 def test_order_that_is_always_the_same_is_a_warning(capsys: pytest.CaptureFixture) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from mmengine.logging import HistoryBuffer
+from torch import Tensor
 
 from sn_openmmlab.errors import UsageError
 
@@ -55,21 +56,33 @@ def _fault(meta: Mapping[str, Any], hub: Mapping[str, Any]) -> str | None:
         if isinstance(buffer, HistoryBuffer) and not _is_history(buffer):
             return "message_hub['log_scalars']"
     for name, value in hub['runtime_info'].items():
-        if name.startswith(_BEST) and not isinstance(value, int | float | np.number):
+        if name.startswith(_BEST) and not _is_score(value):
             return f"message_hub['runtime_info'] ({_BEST})"
     return None
 
 
 def _optimizer_fault(optimizer: Any) -> str | None:
-    """Return a name unless an optimizer holds the same for all weights that it has stepped."""
+    """Return a name unless an optimizer holds alike parts for all weights that it has stepped."""
     # Several optimizers have names, and none may be saved.
     if optimizer is None or (isinstance(optimizer, dict) and 'param_groups' not in optimizer):
         return None
     states = optimizer.get('state') if isinstance(optimizer, dict) else None
     if not isinstance(states, dict) or not all(isinstance(s, dict) for s in states.values()):
         return 'optimizer'
-    kinds = {tuple((name, type(value)) for name, value in s.items()) for s in states.values()}
-    return 'optimizer' if len(kinds) > 1 else None
+    # Those of matrices and of vectors may differ, as in Adafactor, but none lacks a part.
+    names = {frozenset(state) for state in states.values()}
+    kinds = {
+        (n, type(value)) for s in states.values() for n, value in s.items() if value is not None
+    }
+    lacking = any(some < others for some in names for others in names)
+    return 'optimizer' if lacking or len(kinds) > len(dict(kinds)) else None
+
+
+def _is_score(value: Any) -> bool:
+    # Metrics of users give tensors, too.
+    return isinstance(value, int | float | np.number) or (
+        isinstance(value, Tensor) and value.numel() == 1
+    )
 
 
 def _is_count(value: Any) -> bool:

@@ -83,8 +83,8 @@ class SeededBatches(Sampler):
 
     @property
     def sampler(self) -> Any:
-        """The sampler of the indices, which hooks look for."""
-        return self._batches.sampler
+        """The sampler of the indices, which hooks look for; None if there is none to be seen."""
+        return getattr(self._batches, 'sampler', None)
 
     @property
     def batch_size(self) -> int:

@@ -34,8 +34,12 @@ def by_kind(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
     groups: dict[tuple, list[Tensor]] = defaultdict(list)
     for tensor in tensors:
         values = tensor.detach()
-        values = values.coalesce().values() if values.is_sparse else values
-        if values.numel() and (values.is_floating_point() or values.is_complex()):
+        if values.layout != torch.strided:
+            values = values.coalesce().values() if values.is_sparse else values.values()
+        # Torch has no norm of numbers of eight bits.
+        values = values.half() if 'float8' in str(values.dtype) else values
+        has_values = values.numel() and not values.is_meta
+        if has_values and (values.is_floating_point() or values.is_complex()):
             groups[values.device, values.dtype].append(values)
     return list(groups.values())
 

@@ -29,10 +29,15 @@ def check_class_numbers(
     """
     if not classes or isinstance(classes, str):
         return
+    # Its head takes words in place of classes.
+    if 'language_model' in (model or {}):
+        return
     number = len(classes)
     for place, part in walk(model, 'model'):
         outputs = part.get('num_classes')
         if not _is_head(toolbox, place) or not isinstance(outputs, int) or outputs == number:
+            continue
+        if _has_own_classes(part, number):
             continue
         fault = (
             f'{place}.num_classes is {outputs}, but the data set of the {loader} has {number} '
@@ -41,6 +46,14 @@ def check_class_numbers(
         if outputs < number:
             raise UsageError(f'{fault}: set {place}.num_classes={number}.')
         warn_user(f'{fault}: the others are never trained; set {place}.num_classes={number}.')
+
+
+def _has_own_classes(head: Mapping[str, Any], number: int) -> bool:
+    """Return whether a head is right to have other classes than its data."""
+    channels = head.get('out_channels') or head['num_classes']
+    # One output tells two classes apart; STDC has a head of boundaries.
+    one_for_two = channels == 1 and number == 2 and 'loss_decode' in head
+    return one_for_two or 'boundary_threshold' in head or bool(head.get('class_agnostic'))
 
 
 def _is_head(toolbox: str, place: str) -> bool:

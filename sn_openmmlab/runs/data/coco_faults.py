@@ -7,6 +7,8 @@ from typing import Any
 
 # No image has so many pixels in a row, and rasterizing a polygon of that size fills the memory.
 _FAR = 1e6
+# `json` reads them, although JSON has none.
+_NO_NUMBER = 'a number that is NaN or infinite'
 
 
 class AnnotationFaults:
@@ -26,23 +28,11 @@ class AnnotationFaults:
         self.broken = ''
         self.empty = self.flat = self.crowds = self.number = 0
         self.extents: dict[Any, list[float]] = {}
-        self._has_constant = False
-
-    def see_constant(self, text: str) -> float:
-        """Note a NaN or an infinity, which `json` reads although JSON has none."""
-        self._has_constant = True
-        return float(text.replace('Infinity', 'inf'))
-
-    def forget_constant(self) -> None:
-        """Leave a NaN out of account that another table than that of the annotations has."""
-        self._has_constant = False
 
     def look_at(self, annotation: Mapping[str, Any]) -> None:
         """Look at an annotation, right after it was read."""
         self.number += 1
-        fault = 'a number that is NaN or infinite' if self._has_constant else _fault(annotation)
-        self._has_constant = False
-        if fault:
+        if fault := _fault(annotation):
             self.broken = self.broken or f'annotation {annotation.get("id")!r} has {fault}'
             return
         self.flat += _is_flat(annotation.get('segmentation'))
@@ -85,9 +75,13 @@ def _fault(annotation: Mapping[str, Any]) -> str:
     box = annotation.get('bbox')
     if 'bbox' in annotation and not _are_numbers(box, 4):
         return f'the bbox {box!r}, which is not four numbers'
+    if not all(map(math.isfinite, box or ())):
+        return _NO_NUMBER
     area = annotation.get('area', 0)
     if not isinstance(area, Real):
         return f'the area {area!r}, which is no number'
+    if not math.isfinite(area):
+        return _NO_NUMBER
     if annotation.get('iscrowd', 0) not in (0, 1):
         return f'iscrowd={annotation["iscrowd"]!r}, which is neither 0 nor 1'
     return _fault_of_mask(annotation.get('segmentation'))
@@ -104,6 +98,8 @@ def _fault_of_mask(mask: Any) -> str:
         if not isinstance(polygon, list):
             return 'a segmentation that is no list of polygons'
         try:
+            if not math.isfinite(sum(polygon)):
+                return _NO_NUMBER
             if polygon and (max(polygon) > _FAR or min(polygon) < -_FAR):
                 return f'a polygon with the coordinate {max(polygon, key=abs)!r}'
         except TypeError:
@@ -128,6 +124,6 @@ def _is_flat(mask: Any) -> bool:
 
 
 def _are_numbers(value: Any, count: int) -> bool:
-    if not isinstance(value, list) or len(value) != count:
-        return False
-    return all(isinstance(x, Real) and math.isfinite(x) for x in value)
+    return (
+        isinstance(value, list) and len(value) == count and all(isinstance(x, Real) for x in value)
+    )

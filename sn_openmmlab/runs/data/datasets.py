@@ -94,7 +94,9 @@ def class_names(dataset: dict, toolbox: str) -> Any:
     own = getattr(kind, 'METAINFO', {}) if kind else {}
     metainfo = dataset.get('metainfo')
     given = metainfo if isinstance(metainfo, dict) else {}
-    return {**own, **given}.get('classes')
+    names = {**own, **given}
+    # Of a panoptic data set, those that have boxes.
+    return None if 'thing_classes' in names else names.get('classes')
 
 
 def loads(dataset: dict, transform: str) -> bool:

@@ -1,7 +1,8 @@
 """The check that label maps have no other values than the classes of their dataset."""
 
 import copy
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
 from mmengine.dataset import BaseDataset
@@ -9,6 +10,8 @@ from mmengine.registry import DefaultScope
 
 from sn_openmmlab.config_tree import walk
 from sn_openmmlab.errors import UsageError, warn_user
+from sn_openmmlab.runs.data.datasets import registered
+from sn_openmmlab.runs.zoo import TOOLBOXES
 
 
 def check_label_values(
@@ -17,7 +20,8 @@ def check_label_values(
     """Raise UsageError if the first or the last label map has a value that is not a class.
 
     Otherwise the loss fails on it: with an IndexError, or on CUDA with a failed assertion. Warn if
-    neither map has a pixel of any class.
+    neither map has a pixel of any class. Steps of the user's own may change the values: then
+    nothing is looked at.
 
     Args:
         loader: the data loader that reads the dataset.
@@ -27,10 +31,10 @@ def check_label_values(
     """
     from mmseg.registry import TRANSFORMS
 
-    pipeline = walk(settings.get('pipeline'))
-    steps = [step for _, step in pipeline if 'LoadAnnotations' in str(step.get('type'))]
+    pipeline = [step for _, step in walk(settings.get('pipeline'))]
+    steps = [step for step in pipeline if 'LoadAnnotations' in str(step.get('type'))]
     classes = dataset.metainfo.get('classes')
-    if not classes or not steps:
+    if not classes or not steps or any(map(_is_users, pipeline)):
         return
     labelled = False
     for item in (dataset.data_list[0], dataset.data_list[-1]):
@@ -56,3 +60,10 @@ def check_label_values(
             f'neither the first nor the last label map that the {loader} of the config reads has a '
             'pixel of a class: all of them are ignored.'
         )
+
+
+def _is_users(step: Mapping[str, Any]) -> bool:
+    """Return whether a step is none of the toolboxes'."""
+    kind = registered(dict(step), 'TRANSFORMS', 'mmseg')
+    package = kind.__module__.partition('.')[0] if kind else ''
+    return package not in ('', *TOOLBOXES, 'mmcv', 'mmengine', 'sn_openmmlab')

@@ -31,6 +31,13 @@ def test_a_training_without_a_seed_or_an_optimizer_passes(checkpoint: dict[str, 
     check_state(checkpoint, 'NAME')
 
 
+def test_states_that_differ_by_shape_pass(checkpoint: dict[str, Any]) -> None:
+    matrix, vector = dict(step=1, row=torch.ones(2), col=torch.ones(3)), dict(step=1, all=None)
+    checkpoint['optimizer']['state'] = {0: matrix, 1: vector, 2: dict(step=1, all=torch.ones(2))}
+    checkpoint['message_hub']['runtime_info']['best_score'] = torch.tensor(0.5)
+    check_state(checkpoint, 'NAME')
+
+
 def _buffer(**attributes: Any) -> HistoryBuffer:
     buffer = HistoryBuffer([1.0], [1])
     vars(buffer).update(attributes)

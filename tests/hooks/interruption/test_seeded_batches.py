@@ -100,3 +100,10 @@ def test_hooks_find_the_sampler_and_the_size() -> None:
 
 def test_a_sampler_without_images_ends_the_skip() -> None:
     assert batches([]).skip(5) == 0
+
+
+def test_batches_may_show_no_sampler() -> None:
+    batches = SeededBatches([[0, 1], [2]], lambda: 0, lambda number: number)
+    assert batches.sampler is None
+    batches.skip(1)
+    assert list(batches) == [[2]]

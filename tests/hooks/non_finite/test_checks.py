@@ -42,3 +42,16 @@ def test_empty_sparse_and_complex_tensors() -> None:
 def test_tensors_in_nested_values_are_found() -> None:
     a, b, c = (torch.tensor(i) for i in range(3))
     assert list(tensors_in(dict(x=[a, 'text', (b, None)], y=c))) == [a, b, c]
+
+
+def test_layouts_and_types_that_torch_has_no_norm_of() -> None:
+    matrix = torch.ones(4, 6)
+    kinds = [
+        matrix.to_sparse_csr(),
+        matrix.to_sparse_bsc((2, 2)),
+        torch.quantize_per_tensor(matrix, 0.1, 0, torch.qint8),
+        torch.empty(2, device='meta'),
+    ]
+    assert not any_non_finite([*kinds, matrix.to(torch.float8_e4m3fn)], CPU)
+    assert any_non_finite([(matrix * math.nan).to(torch.float8_e5m2)], CPU)
+    assert any_non_finite([(matrix * math.nan).to_sparse_csr()], CPU)

@@ -91,6 +91,11 @@ def test_box_outside_or_far_beyond_its_image(
     assert faults.misplaced([IMAGE]) == (['0.jpg'] if is_misplaced else [])
 
 
+def test_nan_in_what_nothing_reads_is_no_fault(tmp_path: Path) -> None:
+    faults = faults_of(tmp_path, {**GOOD, 'score': math.nan, 'attributes': dict(age=math.inf)})
+    assert faults.broken == ''
+
+
 def test_nan_of_an_image_is_not_that_of_the_next_annotation(tmp_path: Path) -> None:
     table = dict(
         categories=[dict(id=0, name='a')],

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
+from mmengine.registry import TRANSFORMS, DefaultScope
 
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.runs.data.check import check_data
@@ -107,3 +107,17 @@ def test_map_without_an_image_is_a_warning(root: Path, capsys: pytest.CaptureFix
 def test_palette_has_a_colour_for_each_class(palette: object, root: Path) -> None:
     with pytest.raises(UsageError, match='must have a colour for each of the 2 classes'):
         check(root, metainfo=dict(classes=('a', 'b'), palette=palette))
+
+
+def test_steps_of_the_user_may_change_the_values(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class HalveLabels:
+        def __call__(self, results: dict) -> dict:
+            return results
+
+    monkeypatch.setitem(TRANSFORMS.module_dict, 'HalveLabels', HalveLabels)
+    write(root, 0, 0, 2, 255)
+    with pytest.raises(UsageError, match='value 2'):
+        check(root)
+    check(root, pipeline=[*LOAD, dict(type='HalveLabels')])

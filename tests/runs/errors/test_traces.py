@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import ConcatDataset, DataLoader, Dataset
 
 from sn_openmmlab.runs.errors.traces import is_for_a_traceback
 
@@ -39,6 +40,31 @@ def test_error_that_went_through_the_users_code() -> None:
             return x @ x
 
     assert is_kept(lambda: Own()(torch.zeros(2, 3)))
+
+
+class Data(Dataset):
+    """Images that the user's own code reads."""
+
+    def __init__(self, items: object) -> None:
+        self.items = items
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> object:
+        return self.items[index]
+
+
+def test_error_of_the_users_code_in_a_worker() -> None:
+    def caught(data: object) -> Exception:
+        with pytest.raises(Exception, match='Original Traceback') as found:
+            next(iter(DataLoader(data, num_workers=1)))
+        return found.value
+
+    # Torch cannot make a batch of it.
+    library = ConcatDataset([[object()]])
+    assert not is_for_a_traceback(caught(library), skipped=1)
+    assert is_for_a_traceback(caught(Data([])), skipped=1)
 
 
 def test_full_memory_needs_no_traceback() -> None:
