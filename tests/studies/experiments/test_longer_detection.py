@@ -42,7 +42,7 @@ def test_runs_differ_in_the_norm_and_the_learning_rate_alone(at_root: None) -> N
 def test_seed_that_chooses_the_rate_is_none_of_the_others() -> None:
     pilots, finals = pilot_runs(Path()), final_runs(Path())
     assert {run.seed for run in pilots}.isdisjoint(run.seed for run in finals)
-    assert len(pilots) == 9
+    assert len(pilots) == 12
     assert sorted(run.seed for run in finals if run.variant == 'bn') == [0, 1, 2]
 
 
