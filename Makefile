@@ -117,6 +117,7 @@ lint: env ## check code style, format, spelling and types
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m codespell_lib
+	$(VENV)/bin/shellcheck tools/*.sh
 	$(PY) -m mypy
 
 format: env ## fix code style and format

@@ -1,7 +1,7 @@
 """One sentence for what a config has wrong and shows only when mmengine builds from it or runs."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from mmengine.config import Config
@@ -15,8 +15,7 @@ from sn_openmmlab.runs.errors.traces import is_for_a_traceback
 _REMEDY = 'correct the config or the data (python -X dev shows the traceback)'
 
 
-@contextmanager
-def building(what: str, config: Mapping[str, Any] | None = None) -> Iterator[None]:
+def building(what: str, config: Mapping[str, Any] | None = None) -> AbstractContextManager[None]:
     """Turn an error while something is built from a config into a UsageError.
 
     An error of the user's own modules passes unchanged, since its traceback is needed, and so does
@@ -29,20 +28,15 @@ def building(what: str, config: Mapping[str, Any] | None = None) -> Iterator[Non
     Raises:
         UsageError: a class does not take what the config gives it, or is not registered.
     """
-    try:
-        yield
-    except UsageError:
-        raise
-    except Exception as error:
-        if is_for_a_traceback(error):
-            raise
+
+    def say(error: Exception) -> str:
         place = find_place(error, config or {})
-        said = f'{place}: {text_of(error)}' if place else text_of(error)
-        raise UsageError(f'{what} cannot be built: {said}: {_REMEDY}.') from error
+        return f'{what} cannot be built: {f"{place}: " if place else ""}{text_of(error)}'
+
+    return _in_a_sentence(say)
 
 
-@contextmanager
-def running(what: str, config: Config) -> Iterator[None]:
+def running(what: str, config: Config) -> AbstractContextManager[None]:
     """Turn an error while a runner trains or tests into a UsageError, as `building` does.
 
     Args:
@@ -52,6 +46,20 @@ def running(what: str, config: Config) -> Iterator[None]:
     Raises:
         UsageError: a part of the run fails on what the config or the data give it.
     """
+
+    def say(error: Exception) -> str:
+        place = find_place(error, config)
+        if place and place.is_built:
+            return f'what {config.filename} describes cannot be built: {place}: {text_of(error)}'
+        where = f' in {place}' if place else ''
+        where += f' on {few(images)}' if (images := images_of(error)) else ''
+        return f'{what} that {config.filename} describes fails{where}: {text_of(error)}'
+
+    return _in_a_sentence(say)
+
+
+@contextmanager
+def _in_a_sentence(say: Callable[[Exception], str]) -> Iterator[None]:
     try:
         yield
     except UsageError:
@@ -59,11 +67,4 @@ def running(what: str, config: Config) -> Iterator[None]:
     except Exception as error:
         if is_for_a_traceback(error):
             raise
-        place = find_place(error, config)
-        if place and place.is_built:
-            said = f'what {config.filename} describes cannot be built: {place}: {text_of(error)}'
-        else:
-            where = f' in {place}' if place else ''
-            where += f' on {few(images)}' if (images := images_of(error)) else ''
-            said = f'{what} that {config.filename} describes fails{where}: {text_of(error)}'
-        raise UsageError(f'{said}: {_REMEDY}.') from error
+        raise UsageError(f'{say(error)}: {_REMEDY}.') from error
