@@ -89,18 +89,22 @@ def tested() -> Callable[[Path], dict]:
 def process_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Begin as in a new process; after the test, undo what a tool changes."""
     before = {kept: kept._instance_dict.copy() for kept in _managers()}
-    for kept in before:
-        # A logger of an earlier test may write to a stream that is closed.
-        kept._instance_dict.clear()
+    # A logger of an earlier test may write to a stream that is closed.
+    _forget_runs()
     monkeypatch.setattr(CheckpointLoader, '_schemes', CheckpointLoader._schemes.copy())
     for name in ('TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'):
         # To be restored, it has to be set once.
         monkeypatch.setenv(name, '')
         monkeypatch.delenv(name)
     yield
+    _forget_runs()
+    for kept, instances in before.items():
+        kept._instance_dict.update(instances)
+
+
+def _forget_runs() -> None:
     for kept in _managers():
         kept._instance_dict.clear()
-        kept._instance_dict.update(before.get(kept, {}))
 
 
 def _managers() -> list[type]:
@@ -125,6 +129,8 @@ def fail(
     monkeypatch.delenv('RANK', raising=False)
 
     def run(tool: str, *args: object) -> str:
+        # A run of the same second would take over loggers whose folder is gone.
+        _forget_runs()
         monkeypatch.setattr(sys, 'argv', [tool, *map(str, args)])
         with pytest.raises(SystemExit) as caught:
             runpy.run_path(str(repo / 'tools' / tool), run_name='__main__')
