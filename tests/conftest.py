@@ -218,6 +218,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[object]:
+    """After a test and its fixtures, take back the signal handlers of a tool that ran in them.
+
+    Under the default handler of SIGPIPE, a test that writes to a closed pipe would end pytest.
+    """
+    before = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    ran = yield
+    for number, handler in before.items():
+        # None is a handler that was not set from Python.
+        if handler is not None and signal.getsignal(number) != handler:
+            signal.signal(number, handler)
+    return ran
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Iterator[None]:
     """Remove the folder of a test that passed: those of all tests would take 7 GB.
 
@@ -507,8 +522,6 @@ def convert(
     repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> Callable[..., tuple[int, str, str]]:
     """A function that runs tools/convert_checkpoint.py; returns exit code, stdout and stderr."""
-    changed = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
-    before = {number: signal.getsignal(number) for number in changed}
 
     def run(*args: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, 'argv', ['convert_checkpoint.py', *map(str, args)])
@@ -517,9 +530,6 @@ def convert(
             code = 0
         except SystemExit as error:
             code = error.code
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
         return code, *capsys.readouterr()
 
     return run
