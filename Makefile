@@ -49,14 +49,14 @@ quickstart-cls: data ## the same with classes: a ResNet-18
 
 test: env ## run the tests
 	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n logical --maxprocesses 4 --dist loadfile \
-		--no-loadscope-reorder
+		--no-loadscope-reorder --max-worker-restart 0
 
 test-slow: env ## run the slow tests
 	$(PY) -m pytest -q -m slow
 
 coverage: env ## run the tests and report which lines they reach, also in coverage.xml
 	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n logical --maxprocesses 4 --dist loadfile \
-		--no-loadscope-reorder --cov --cov-report=term --cov-report=xml
+		--no-loadscope-reorder --max-worker-restart 0 --cov --cov-report=term --cov-report=xml
 
 benchmark: env ## time the layer and a training step on this CPU, into docs/speed
 	$(PY) -m studies.benchmark_op --out docs/speed
