@@ -87,7 +87,9 @@ def draw_courses(
     A column for each of the courses, with the records of each norm, and a row for each norm.
     """
     norms = list(courses[0][1])
-    figure = Figure(figsize=(4.2 * len(courses), 3.4 * len(norms)), layout='constrained')
+    # The legend above needs more room than one column.
+    width = max(5.4, 4.2 * len(courses))
+    figure = Figure(figsize=(width, 3.4 * len(norms)), layout='constrained')
     grid = figure.subplots(len(norms), len(courses), squeeze=False, sharey='col')
     for column, (course, groups) in zip(grid.T, courses, strict=True):
         for axes, norm in zip(column, norms, strict=True):

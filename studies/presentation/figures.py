@@ -89,7 +89,8 @@ def draw_points(values: Mapping[str, Sequence[float]], label: str, file: Path) -
         axes.scatter(points, [row] * len(points), s=18, zorder=3)
         axes.vlines(np.mean(points), row - 0.3, row + 0.3, color='black', linewidth=2)
     axes.set_yticks(range(len(values)), map(_plain, values))
-    axes.set(xlabel=label, xlim=(0, None))
+    # Points at the edge of the data would be cut.
+    axes.set(xlabel=label, xlim=(0, 1.05 * max(map(max, values.values()))))
     axes.invert_yaxis()
     axes.grid(axis='x', alpha=0.3)
     figure.savefig(file, dpi=_DPI)
