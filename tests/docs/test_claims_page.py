@@ -141,14 +141,20 @@ def test_ratios(rows: dict, ratio: Callable) -> None:
 
 
 def test_the_other_studies(repo: Path, rows: dict) -> None:
-    def ap(study: str, variant: str, keep: Callable[[Record], bool] = lambda _: True) -> str:
+    def ap(
+        study: str, variant: str, keep: Callable[[Record], bool] = lambda _: True, metric: str = AP
+    ) -> str:
         found, _ = read_records(repo / f'docs/{study}/runs.json')
-        values = [r.metrics[AP][-1] for r in found if r.variant == variant and keep(r)]
+        values = [r.metrics[metric][-1] for r in found if r.variant == variant and keep(r)]
         return f'{100 * mean(values):.1f}'
 
     small = [ap('small_batch', norm, lambda r: r.batch == 2) for norm in ('sn', 'gn', 'bn')]
     _, ours, _ = rows['From scratch, SN detectors are ahead of GN and far ahead of BN']
     assert '2 images: SN {}, GN {}, BN {};'.format(*small) in ours
+    longer = [
+        ap('longer_detection', norm, metric=f'moving 0.1/{AP}') for norm in ('sn', 'gn', 'bn')
+    ]
+    assert '(longer_detection.md): SN {}, GN {}, BN {};'.format(*longer) in ours
 
 
 def test_inference(repo: Path, rows: dict) -> None:

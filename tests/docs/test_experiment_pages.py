@@ -13,6 +13,7 @@ from studies.experiments import (
     claims_runs,
     from_batch_norm,
     from_cifar10,
+    longer_detection,
     small_batch,
     sparse,
 )
@@ -48,6 +49,12 @@ EXPERIMENTS = [
         from_cifar10.detectors(Path('epoch_1.pth')),
         from_cifar10.all_tables,
         {'ap'},
+    ),
+    Experiment(
+        'longer_detection',
+        longer_detection.pilot_runs(Path('work')) + longer_detection.final_runs(Path('work')),
+        longer_detection.all_tables,
+        {'ap', 'course'},
     ),
     Experiment(
         'batch_average',
