@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests import released_weights
+from tests import released_weights, run_state
 from tests.processes import CAN_FORK, LIMIT, Job, WarmProcess, run_anew
 from tests.toolbox_caches import find_configs_once
 
@@ -180,29 +180,21 @@ def no_network() -> Iterator[None]:
 
 
 @pytest.fixture(scope='module', autouse=True)
-def scope_of_a_module() -> Iterator[None]:
-    """After the tests of a file, take back the default scope that any fixture leaves behind."""
+def runs_of_a_module() -> Iterator[None]:
+    """After the tests of a file, forget the runs of its fixtures."""
     yield
-    _default_scopes().clear()
+    run_state.forget()
 
 
 @pytest.fixture(autouse=True)
-def scope_of_a_test() -> Iterator[None]:
-    """After a test, take back the default scope of the registries, which a runner leaves behind.
+def runs_of_a_test() -> Iterator[None]:
+    """After a test, forget the runs that it started. Without this the order of tests would matter.
 
-    The scope is global. Without this the order of the tests would matter.
+    The next run could get its default scope, or its visualizer with a folder that is gone.
     """
-    before = _default_scopes().copy()
+    before = run_state.kept()
     yield
-    after = _default_scopes()
-    after.clear()
-    after.update(before)
-
-
-def _default_scopes() -> dict:
-    """Return the scopes of the registries, none while mmengine is not imported."""
-    registry = sys.modules.get('mmengine.registry')
-    return registry.DefaultScope._instance_dict if registry else {}
+    run_state.restore(before)
 
 
 @pytest.fixture(scope='session', autouse=True)

@@ -6,7 +6,7 @@ from statistics import mean
 
 import pytest
 from mmengine.config import Config
-from mmengine.registry import MODELS, DefaultScope, init_default_scope
+from mmengine.registry import MODELS, init_default_scope
 
 from sn_openmmlab.analysis.norms import norm_layers
 from studies.experiments.records import read_records
@@ -74,8 +74,6 @@ def test_results_on_bccd_agree_with_its_page(repo: Path, rows: list[list[str]]) 
 @pytest.fixture
 def mmdet_scope() -> None:
     init_default_scope('mmdet')
-    yield
-    DefaultScope._instance_dict.clear()
 
 
 @pytest.mark.usefixtures('mmdet_scope')

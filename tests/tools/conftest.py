@@ -3,14 +3,13 @@
 import json
 import runpy
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mmengine.logging import MessageHub, MMLogger
-from mmengine.registry import DefaultScope
 from mmengine.runner import CheckpointLoader
-from mmengine.visualization import Visualizer
+
+from tests import run_state
 
 
 @pytest.fixture(scope='session')
@@ -86,33 +85,15 @@ def tested() -> Callable[[Path], dict]:
 
 
 @pytest.fixture
-def process_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def process_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """Begin as in a new process; after the test, undo what a tool changes."""
-    before = {kept: kept._instance_dict.copy() for kept in _managers()}
     # A logger of an earlier test may write to a stream that is closed.
-    _forget_runs()
+    run_state.forget()
     monkeypatch.setattr(CheckpointLoader, '_schemes', CheckpointLoader._schemes.copy())
     for name in ('TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'):
         # To be restored, it has to be set once.
         monkeypatch.setenv(name, '')
         monkeypatch.delenv(name)
-    yield
-    _forget_runs()
-    for kept, instances in before.items():
-        kept._instance_dict.update(instances)
-
-
-def _forget_runs() -> None:
-    for kept in _managers():
-        kept._instance_dict.clear()
-
-
-def _managers() -> list[type]:
-    """Return the classes of mmengine whose instances are global, by the second of a run's start."""
-    managers = [MMLogger, MessageHub, DefaultScope, Visualizer]
-    for manager in managers:
-        managers += [child for child in manager.__subclasses__() if child not in managers]
-    return managers
 
 
 @pytest.fixture
@@ -130,7 +111,7 @@ def fail(
 
     def run(tool: str, *args: object) -> str:
         # A run of the same second would take over loggers whose folder is gone.
-        _forget_runs()
+        run_state.forget()
         monkeypatch.setattr(sys, 'argv', [tool, *map(str, args)])
         with pytest.raises(SystemExit) as caught:
             runpy.run_path(str(repo / 'tools' / tool), run_name='__main__')
