@@ -44,7 +44,11 @@ def test_other_spellings_of_a_name_count_where_the_file_system_knows_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / 'a.png').touch()
-    monkeypatch.setattr(os.path, 'exists', lambda path: Path(path.lower()).is_file())
+
+    def exists(path: str) -> bool:
+        return Path(path).with_name(Path(path).name.lower()).is_file()
+
+    monkeypatch.setattr(os.path, 'exists', exists)
     assert missing_files([f'{tmp_path}/A.PNG', f'{tmp_path}/B.PNG']) == [f'{tmp_path}/B.PNG']
 
 
