@@ -190,11 +190,15 @@ def runs_of_a_module() -> Iterator[None]:
 def runs_of_a_test() -> Iterator[None]:
     """After a test, forget the runs that it started. Without this the order of tests would matter.
 
-    The next run could get its default scope, or its visualizer with a folder that is gone.
+    The next run could get its default scope, its visualizer with a folder that is gone, its group
+    of processes, or modules from the folder of its config.
     """
-    before = run_state.kept()
+    before, path = run_state.kept(), sys.path.copy()
     yield
     run_state.restore(before)
+    sys.path[:] = path
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 @pytest.fixture(scope='session', autouse=True)
