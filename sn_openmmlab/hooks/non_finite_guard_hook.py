@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from shlex import quote
 from typing import Any
 
 import torch
@@ -170,7 +171,7 @@ class NonFiniteGuardHook(Hook):
         after = f' after {skipped} left out' if skipped else ''
         go_on = (
             f'the last good checkpoint is {checkpoint}: lower the learning rate, clip the '
-            f'gradients or correct the data, and go on with --resume {checkpoint}'
+            f'gradients or correct the data, and go on with --resume {quote(checkpoint)}'
             if checkpoint
             else f'{folder} has no good checkpoint: lower the learning rate, clip the gradients or '
             'correct the data, and start again'

@@ -73,7 +73,7 @@ class _Options(DictAction):
     def _parse_iterable(value: str) -> Any:
         # mmengine removes every space, also from paths and names.
         bare = value.strip('\'"')
-        if ' ' in bare and not any(mark in bare for mark in ',()[]'):
+        if ' ' in bare and ',' not in bare and not bare.startswith(('(', '[')):
             return bare
         return DictAction._parse_iterable(value)
 

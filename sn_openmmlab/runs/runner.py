@@ -9,6 +9,7 @@ from mmengine.config import Config
 from mmengine.registry import METRICS, RUNNERS
 from mmengine.runner import Runner
 
+from sn_openmmlab.checkpoints.files.training_state import weights_alone
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.hooks.atomic_checkpoint_hook import AtomicCheckpointHook
 from sn_openmmlab.hooks.checkpoint_paths_hook import CheckpointPathsHook
@@ -73,7 +74,7 @@ def _explain_resume(runner: Runner) -> None:
             raise UsageError(
                 f'{filename} cannot be resumed ({type(error).__name__}: {reason:.200}): its '
                 'training had another optimizer or other schedules, or is damaged. To start from '
-                f'the weights, give --cfg-options load_from={filename} in place of --resume.'
+                f'the weights, give {weights_alone(filename)}.'
             ) from error
 
     runner.resume = resume_or_explain

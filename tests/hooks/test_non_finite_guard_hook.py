@@ -97,6 +97,8 @@ def test_run_stops_with_iteration_place_images_and_checkpoint(
     checkpoint = tmp_path / 'run/iter_2.pth'
     assert f'the last good checkpoint is {checkpoint}:' in said
     assert said.endswith(f'go on with --resume {checkpoint}.')
+    spaced = stop((5,), 'a run', **{'model.fault': fault})
+    assert spaced.endswith(f"go on with --resume '{tmp_path}/a run/iter_2.pth'.")
     # The log of the run has it too.
     (file,) = (tmp_path / 'run').glob('*/*.log')
     assert said in file.read_text()

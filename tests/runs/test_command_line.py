@@ -63,12 +63,14 @@ def test_option_without_a_value_is_refused(capsys: pytest.CaptureFixture) -> Non
     assert "--cfg-options takes KEY=VALUE, not 'resume'." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize('value', ['a folder/of mine', '"a folder/of mine"'])
-def test_spaces_of_a_value_stay(value: str) -> None:
+@pytest.mark.parametrize('quote', ['', '"'])
+@pytest.mark.parametrize('folder', ['a folder/of mine', 'data (1)/[old] one', 'mine (1)'])
+def test_spaces_of_a_value_stay(folder: str, quote: str) -> None:
+    value = f'{quote}{folder}{quote}'
     options = ['--cfg-options', f'data_root={value}', 'scopes=[in, ln]', 'size=(3, 4)', 'lr=1']
     args = run_parser('Test.').parse_args(['config.py', *options])
     assert args.cfg_options == {
-        'data_root': 'a folder/of mine',
+        'data_root': folder,
         'scopes': ['in', 'ln'],
         'size': (3, 4),
         'lr': 1,

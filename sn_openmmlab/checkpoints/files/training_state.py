@@ -1,6 +1,7 @@
 """What a checkpoint holds of the training that wrote it, besides weights."""
 
 from collections.abc import Mapping
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,18 @@ def check_state(checkpoint: Mapping[str, Any], source: str) -> None:
     ):
         raise UsageError(
             f'{source} holds weights, but no training to resume: to start from the weights, give '
-            f'--cfg-options load_from={source} in place of --resume.'
+            f'{weights_alone(source)}.'
         )
     if fault := _fault(meta, hub) or _optimizer_fault(checkpoint.get('optimizer')):
         raise UsageError(
             f'{source} holds no training that can be resumed, since its {fault} is damaged: to '
-            f'start from the weights, give --cfg-options load_from={source} in place of --resume.'
+            f'start from the weights, give {weights_alone(source)}.'
         )
+
+
+def weights_alone(source: str) -> str:
+    """Return the options, as a shell takes them, that start a training from a file's weights."""
+    return f'--cfg-options {quote(f"load_from={source}")} in place of --resume'
 
 
 def _fault(meta: Mapping[str, Any], hub: Mapping[str, Any]) -> str | None:

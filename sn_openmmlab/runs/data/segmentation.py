@@ -4,6 +4,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from numbers import Integral
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from mmengine.dataset import BaseDataset
@@ -114,5 +115,5 @@ def _conversion(label_map: str) -> str | None:
     converter = Path(mmseg.__file__).parent / '.mim/tools/dataset_converters/cityscapes.py'
     return (
         "make the label maps with MMSegmentation's converter: pip install cityscapesscripts, then "
-        f'python {converter} {root}'
+        f'python {quote(str(converter))} {quote(root)}'
     )

@@ -1,6 +1,7 @@
 """What to write in a config instead of weights that do not fit."""
 
 import re
+from shlex import quote
 
 from sn_openmmlab.checkpoints.faults import Fault
 from sn_openmmlab.runs.weights.sources import WeightSource
@@ -21,10 +22,7 @@ def advise(source: WeightSource, fault: Fault) -> str:
     if not by_mmengine and fault.cause not in ('batch norm', 'authors'):
         return 'name a file of this network'
     if not by_mmengine or (whole and fault.cause == 'authors'):
-        return (
-            f'convert it first, by python tools/convert_checkpoint.py {source.file} OUT, and name '
-            'OUT instead'
-        )
+        return f'{_conversion(source.file)}, and name OUT instead'
     if fault.cause == 'part':
         return f'write {_init_cfg(source, fault.place)}'
     if fault.cause == 'prefix':
@@ -35,8 +33,12 @@ def advise(source: WeightSource, fault: Fault) -> str:
 def advise_test(source: str, fault: Fault) -> str:
     """Return a clause that says what to do about a checkpoint that cannot be evaluated."""
     if fault.cause == 'authors':
-        return f'convert it first, by python tools/convert_checkpoint.py {source} OUT'
+        return _conversion(source)
     return 'give the config that it was trained with'
+
+
+def _conversion(file: object) -> str:
+    return f'convert it first, by python tools/convert_checkpoint.py {quote(str(file))} OUT'
 
 
 def _init_cfg(source: WeightSource, part: str = '', prefix: str | None = None) -> str:

@@ -13,6 +13,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel
 
 from sn_openmmlab.checkpoints.faults import find_fault
 from sn_openmmlab.checkpoints.files.fetching import fetch_checkpoint
+from sn_openmmlab.checkpoints.files.training_state import weights_alone
 from sn_openmmlab.checkpoints.files.weights import weights_for_mmengine
 from sn_openmmlab.checkpoints.fit import Fit
 from sn_openmmlab.checkpoints.names import few, few_misfits
@@ -98,7 +99,7 @@ def check_resume(network: nn.Module, source: str) -> None:
         if reason:
             raise UsageError(
                 f'{reason}: give the config that it was trained with, or start a new training from '
-                f'its weights with --cfg-options load_from={source} in place of --resume.'
+                f'its weights with {weights_alone(source)}.'
             )
 
 

@@ -1,6 +1,7 @@
 """The state of a training is told from damaged ones before it is resumed."""
 
 import copy
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from mmengine.logging import HistoryBuffer
 
 from sn_openmmlab.checkpoints.files.training_state import check_state
 from sn_openmmlab.errors import UsageError
+from sn_openmmlab.runs.command_line import run_parser
 
 
 @pytest.fixture
@@ -90,3 +92,15 @@ def test_damage_is_named(change: Callable, part: str, checkpoint: dict[str, Any]
 def test_weights_alone_are_no_training() -> None:
     with pytest.raises(UsageError, match=r'but no training to resume.* load_from=NAME'):
         check_state({'state_dict': {}}, 'NAME')
+
+
+@pytest.mark.parametrize(
+    'name', ['run/1.pth', 'a run/1.pth', "it's run (2)/1 $HOME.pth", 'ü/1&.pth']
+)
+def test_options_of_the_weights_can_be_pasted_into_a_shell(name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check_state({'state_dict': {}}, name)
+    _, _, pasted = str(caught.value).partition(', give ')
+    options = shlex.split(pasted.removesuffix(' in place of --resume.'))
+    args = run_parser('Test.').parse_args(['config.py', *options])
+    assert args.cfg_options == {'load_from': name}

@@ -1,6 +1,7 @@
 """Weights that do not fit are refused with advice that works; weights that fit are loaded."""
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -235,6 +236,11 @@ def test_weights_in_the_layout_of_the_authors_are_converted_first(
     file = save(_authors(detector()))
     said = refusal(detector(), load_from=file)
     assert 'it has the layout of the authors: convert it first, by python tools/convert_c' in said
+    spaced = Path(file).rename(Path(file).with_name("the user's file.pth"))
+    command = (
+        refusal(detector(), load_from=str(spaced)).partition('python ')[2].partition(' OUT')[0]
+    )
+    assert shlex.split(command) == ['tools/convert_checkpoint.py', str(spaced)]
     model = detector()
     pretrained(model.backbone, save(_authors(detector()).backbone))
     assert "write model.backbone.init_cfg=dict(type='SNPretrained'" in refusal(model)
