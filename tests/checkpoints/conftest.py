@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -97,12 +98,12 @@ def open_by_allowed_names() -> Call:
 
 
 PAYLOADS: dict[str, Callable[[str], Any]] = {
-    'system': lambda marker: Call(os.system, f'touch {marker}'),
+    'system': lambda marker: Call(os.system, f'touch {quote(marker)}'),
     'eval': lambda marker: Call(eval, f'open({marker!r}, "w")'),
     'exec': lambda marker: Call(exec, f'open({marker!r}, "w")'),
     'open': lambda marker: Call(open, marker, 'w'),
     'getattr_of_module': lambda marker: Call(
-        Call(getattr, Call(__import__, 'os'), 'system'), f'touch {marker}'
+        Call(getattr, Call(__import__, 'os'), 'system'), f'touch {quote(marker)}'
     ),
     'getattr_of_class': lambda marker: Call(
         Call(getattr, Call(getattr, Path, 'write_text'), '__call__'), Path(marker), ''

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -90,20 +91,18 @@ def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]
 def test_run_stops_with_iteration_place_images_and_checkpoint(
     fault: str, sign: str, place: str, images: str, stop: Callable, tmp_path: Path, log: Any
 ) -> None:
-    said = stop((5,), **{'model.fault': fault})
+    said = stop((5,), 'a run', **{'model.fault': fault})
     assert said.startswith('the training stops at iteration 3, since ')
     assert sign in said.split(' not finite: ')[0]
     assert place in said and f', on {images};' in said
-    checkpoint = tmp_path / 'run/iter_2.pth'
+    checkpoint = tmp_path / 'a run/iter_2.pth'
     assert f'the last good checkpoint is {checkpoint}:' in said
-    assert said.endswith(f'go on with --resume {checkpoint}.')
-    spaced = stop((5,), 'a run', **{'model.fault': fault})
-    assert spaced.endswith(f"go on with --resume '{tmp_path}/a run/iter_2.pth'.")
+    assert said.endswith(f'go on with --resume {quote(str(checkpoint))}.')
     # The log of the run has it too.
-    (file,) = (tmp_path / 'run').glob('*/*.log')
+    (file,) = checkpoint.parent.glob('*/*.log')
     assert said in file.read_text()
     # It stopped before the weights changed, and before it was saved.
-    assert not (tmp_path / 'run/iter_3.pth').exists()
+    assert not checkpoint.with_name('iter_3.pth').exists()
 
 
 def test_image_that_is_not_finite_is_named(stop: Callable) -> None:

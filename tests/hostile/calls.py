@@ -1,6 +1,7 @@
 """Checkpoints that would call a function, by every opcode of pickle that can."""
 
 from collections.abc import Iterator
+from shlex import quote
 
 from tests.hostile.pickles import FORMATS, call, checkpoint, name, text, tuple_of
 
@@ -113,7 +114,7 @@ def calls(canary: str) -> Iterator[tuple[str, bytes]]:
         'builtins.exec': f'open({canary!r}, "w")',
     }
     for function in FUNCTIONS:
-        argument = text(commands.get(function, f'touch {canary}'))
+        argument = text(commands.get(function, f'touch {quote(canary)}'))
         if function == 'builtins.open':
             argument = text(canary) + text('w')
         for way, opcodes in _ways(function, argument):

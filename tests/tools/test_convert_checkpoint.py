@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -180,7 +181,7 @@ class Touch:
         self.file = file
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, (f'touch {self.file}',)
+        return os.system, (f'touch {quote(str(self.file))}',)
 
 
 def bad_files(folder: Path, good: bytes) -> dict[str, str]:

@@ -45,7 +45,7 @@ def test_run_and_checkpoint_give_the_table_and_the_figures(
     runpy.run_path(str(repo / 'tools/plot_importance.py'), run_name='__main__')
     files = ('importance_ratios.csv', 'importance_ratios.json', 'parts.png', 'layers.png')
     written = [str(tmp_path / 'out' / name) for name in (*files, 'networks.png')]
-    assert capsys.readouterr().out.split() == written
+    assert capsys.readouterr().out.splitlines() == written
     assert imread(tmp_path / 'out/layers.png').shape[1] <= 1320
 
     table = json.loads((tmp_path / 'out/importance_ratios.json').read_text())

@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ class Payload:
         self.marker = marker
 
     def __reduce__(self) -> tuple:
-        return os.system, (f'touch {self.marker}',)
+        return os.system, (f'touch {quote(str(self.marker))}',)
 
 
 def test_training_writes_weights_and_log(detection_run: Path, logged: Callable) -> None:

@@ -7,6 +7,7 @@ import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 
 import pytest
 import torch
@@ -296,5 +297,6 @@ def test_training_cannot_be_resumed_from_damaged_weights(
 def test_training_cannot_be_resumed_from_weights(checkpoint: dict, tmp_path: Path) -> None:
     file = tmp_path / 'weights.pth'
     torch.save(checkpoint, file)
-    with pytest.raises(UsageError, match=f'--cfg-options load_from={re.escape(str(file))}'):
+    option = quote(f'load_from={file}')
+    with pytest.raises(UsageError, match=f'--cfg-options {re.escape(option)}'):
         check_resumable(file)
