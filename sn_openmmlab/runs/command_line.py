@@ -2,12 +2,12 @@
 
 import argparse
 import os
-from typing import Any
 
-from mmengine.config import Config, DictAction
+from mmengine.config import Config
 
 from sn_openmmlab.errors import UsageError
 from sn_openmmlab.ops.environment import check_environment
+from sn_openmmlab.runs.cfg_options import CfgOptions
 from sn_openmmlab.runs.config import read_config
 from sn_openmmlab.runs.norm_swap import read_norm
 
@@ -30,7 +30,7 @@ def config_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         '--cfg-options',
         nargs='+',
-        action=_Options,
+        action=CfgOptions,
         metavar='KEY=VALUE',
         help='change settings of the config, as in train_cfg.max_epochs=6 key="[a,b]"',
     )
@@ -46,36 +46,6 @@ def config_parser(description: str) -> argparse.ArgumentParser:
         help='replace them only in these parts of the model, such as backbone neck',
     )
     return parser
-
-
-class _Options(DictAction):
-    """Read KEY=VALUE as mmengine does, but refuse what it would misread."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: list[str],
-        option: str | None = None,
-    ) -> None:
-        for value in values:
-            if '=' not in value:
-                parser.error(f'--cfg-options takes KEY=VALUE, not {value!r}.')
-            key, _, given = value.partition('=')
-            if 'dict(' in given or given.lstrip('\'"[( ').startswith('{'):
-                parser.error(
-                    f'--cfg-options cannot read a dict, as {key} is given: set its keys one by '
-                    f'one, as {key}.type=SN.'
-                )
-        super().__call__(parser, namespace, values, option)
-
-    @staticmethod
-    def _parse_iterable(value: str) -> Any:
-        # mmengine removes every space, also from paths and names.
-        bare = value.strip('\'"')
-        if ' ' in bare and ',' not in bare and not bare.startswith(('(', '[')):
-            return bare
-        return DictAction._parse_iterable(value)
 
 
 def config_of(args: argparse.Namespace) -> Config:

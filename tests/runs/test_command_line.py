@@ -56,38 +56,6 @@ def test_prediction_has_no_work_folder(capsys: pytest.CaptureFixture) -> None:
         config_parser('Test.').parse_args(['config.py', '--work-dir', 'here'])
 
 
-def test_option_without_a_value_is_refused(capsys: pytest.CaptureFixture) -> None:
-    with pytest.raises(SystemExit) as caught:
-        run_parser('Test.').parse_args(['config.py', '--cfg-options', 'a.b=1', 'resume'])
-    assert caught.value.code == 2
-    assert "--cfg-options takes KEY=VALUE, not 'resume'." in capsys.readouterr().err
-
-
-@pytest.mark.parametrize('quote', ['', '"'])
-@pytest.mark.parametrize('folder', ['a folder/of mine', 'data (1)/[old] one', 'mine (1)'])
-def test_spaces_of_a_value_stay(folder: str, quote: str) -> None:
-    value = f'{quote}{folder}{quote}'
-    options = ['--cfg-options', f'data_root={value}', 'scopes=[in, ln]', 'size=(3, 4)', 'lr=1']
-    args = run_parser('Test.').parse_args(['config.py', *options])
-    assert args.cfg_options == {
-        'data_root': folder,
-        'scopes': ['in', 'ln'],
-        'size': (3, 4),
-        'lr': 1,
-    }
-
-
-@pytest.mark.parametrize(
-    'value',
-    ["dict(type='SN',scopes=('in','ln'))", '{"type": "SN"}', 'dict()', "[dict(type='EMAHook')]"],
-)
-def test_dict_as_a_value_is_refused(value: str, capsys: pytest.CaptureFixture) -> None:
-    with pytest.raises(SystemExit) as caught:
-        run_parser('Test.').parse_args(['config.py', '--cfg-options', f'model.norm_cfg={value}'])
-    assert caught.value.code == 2
-    assert 'set its keys one by one, as model.norm_cfg.type=SN.' in capsys.readouterr().err
-
-
 def test_rank_of_an_old_launcher_is_exported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv('LOCAL_RANK', 'to be restored')
     monkeypatch.delenv('LOCAL_RANK')

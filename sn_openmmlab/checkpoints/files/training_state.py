@@ -40,7 +40,7 @@ def check_state(checkpoint: Mapping[str, Any], source: str) -> None:
 
 
 def weights_alone(source: str) -> str:
-    """Return the options, as a shell takes them, that start a training from a file's weights."""
+    """Return what to give, in a shell, to start a training from a file's weights instead."""
     return f'--cfg-options {quote(f"load_from={source}")} in place of --resume'
 
 

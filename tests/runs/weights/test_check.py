@@ -238,7 +238,7 @@ def test_weights_in_the_layout_of_the_authors_are_converted_first(
     assert 'it has the layout of the authors: convert it first, by python tools/convert_c' in said
     spaced = Path(file).rename(Path(file).with_name("the user's file.pth"))
     command = (
-        refusal(detector(), load_from=str(spaced)).partition('python ')[2].partition(' OUT')[0]
+        refusal(detector(), load_from=str(spaced)).partition('by python ')[2].partition(' OUT')[0]
     )
     assert shlex.split(command) == ['tools/convert_checkpoint.py', str(spaced)]
     model = detector()
