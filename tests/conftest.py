@@ -181,24 +181,16 @@ def no_network() -> Iterator[None]:
 
 @pytest.fixture(scope='module', autouse=True)
 def runs_of_a_module() -> Iterator[None]:
-    """After the tests of a file, forget the runs of its fixtures."""
-    yield
-    run_state.forget()
+    """After the tests of a file, take back what the runs of its fixtures leave."""
+    with run_state.taken_back():
+        yield
 
 
 @pytest.fixture(autouse=True)
 def runs_of_a_test() -> Iterator[None]:
-    """After a test, forget the runs that it started. Without this the order of tests would matter.
-
-    The next run could get its default scope, its visualizer with a folder that is gone, its group
-    of processes, or modules from the folder of its config.
-    """
-    before, path = run_state.kept(), sys.path.copy()
-    yield
-    run_state.restore(before)
-    sys.path[:] = path
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
+    """After a test, take back what its runs leave. Without this the order of tests would matter."""
+    with run_state.taken_back():
+        yield
 
 
 @pytest.fixture(scope='session', autouse=True)

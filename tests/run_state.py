@@ -1,27 +1,46 @@
-"""What mmengine keeps for the whole process: loggers, message hubs, visualizers and scopes.
-
-A run takes over one of the same name, with the folder of the run before.
-"""
+"""What a run of a toolbox leaves in its process, for the next run to stumble over."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from torch import distributed
 
 
-def kept() -> dict[type, dict[str, object]]:
-    """Return the instances of each class by name."""
-    return {manager: manager._instance_dict.copy() for manager in _managers()}
+@contextmanager
+def taken_back() -> Iterator[None]:
+    """Take back what the block leaves.
 
-
-def forget() -> None:
-    """Leave no instance."""
-    restore({})
-
-
-def restore(before: Mapping[type, dict[str, object]]) -> None:
-    """Leave the instances that `kept` returned."""
+    That is what mmengine keeps by the name of a run (loggers with their files, message hubs,
+    visualizers with their folders, default scopes), the group of processes, and the search path
+    with the modules that it found.
+    """
+    before = {manager: manager._instance_dict.copy() for manager in _managers()}
+    modules, path = set(sys.modules), sys.path.copy()
+    grouped = distributed.is_initialized()
+    yield
     for manager in _managers():
         manager._instance_dict.clear()
         manager._instance_dict.update(before.get(manager, {}))
+    if distributed.is_initialized() and not grouped:
+        distributed.destroy_process_group()
+    folders = [folder for folder in sys.path if folder not in path]
+    _forget_modules(set(sys.modules) - modules, folders)
+    sys.path[:] = path
+
+
+def forget() -> None:
+    """Forget what mmengine keeps by the name of a run."""
+    for manager in _managers():
+        manager._instance_dict.clear()
+
+
+def _forget_modules(names: Iterable[str], folders: list[str]) -> None:
+    for name in names:
+        file = getattr(sys.modules[name], '__file__', None)
+        if file and any(Path(file).is_relative_to(folder) for folder in folders):
+            del sys.modules[name]
 
 
 def _managers() -> Iterator[type]:
