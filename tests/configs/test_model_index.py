@@ -218,3 +218,15 @@ def test_results_on_bccd_are_those_of_its_page(rows: dict, models: dict[str, Mod
         for kind in ('AP', 'AP50'):
             val, test = measured[f'val {kind}'], measured[f'test {kind}']
             assert rows[name][f'our {kind}, validation (test)'] == f'{val} ({test})'
+
+
+def test_results_of_the_quickstarts_are_those_of_their_page(rows: dict, index: ModelIndex) -> None:
+    page = (ROOT / 'docs/index.md').read_text()
+    makefile = (ROOT / 'Makefile').read_text()
+    configs = re.findall(r'^QUICKSTART\w* := (\S+)$', makefile, re.MULTILINE)
+    results = re.findall(r'^\| `make quickstart[^`]*` .*\| (.*) \|$', page, re.MULTILINE)
+    models = {model.config: model for model in index.models}
+    for config, said in zip(configs, results, strict=True):
+        measured = [x for result in models[config].results for x in result.metrics.values()]
+        assert re.findall(r'\d+\.\d', said) == [str(value) for value in measured]
+        assert all(str(value) in rows[Path(config).stem]['our result'] for value in measured)

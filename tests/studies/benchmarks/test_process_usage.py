@@ -46,7 +46,8 @@ def test_a_process_and_its_child(process: subprocess.Popen) -> None:
     # Both have the files, stdin, stdout and stderr.
     assert 46 <= used.files <= 56
     assert used.threads == 3
-    assert 1 <= used.cpu < 3
+    # Linux counts in hundredths of a second, and rounds each part down.
+    assert 0.9 < used.cpu < 3
 
 
 def test_a_process_that_has_ended() -> None:
