@@ -228,8 +228,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Itera
     """
     report = yield
     item.stash[FAILED] = report.failed or item.stash.get(FAILED, False)
-    if report.when == 'teardown' and not item.stash[FAILED] and 'tmp_path' in item.fixturenames:
-        shutil.rmtree(item.funcargs['tmp_path'], ignore_errors=True)
+    # It has none if it was skipped before.
+    folder = item.funcargs.get('tmp_path')
+    if report.when == 'teardown' and folder and not item.stash[FAILED]:
+        shutil.rmtree(folder, ignore_errors=True)
     return report
 
 
