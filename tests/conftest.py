@@ -181,9 +181,13 @@ def no_network() -> Iterator[None]:
 
 @pytest.fixture(scope='module', autouse=True)
 def runs_of_a_module() -> Iterator[None]:
-    """After the tests of a file, take back what the runs of its fixtures leave."""
+    """After the tests of a file, take back what the runs of its fixtures leave.
+
+    Fixtures of the session come before this one, so their runs are forgotten, too.
+    """
     with run_state.taken_back():
         yield
+    run_state.forget()
 
 
 @pytest.fixture(autouse=True)

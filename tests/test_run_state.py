@@ -16,10 +16,16 @@ FILE = """
 import sys
 import pytest
 from torch import distributed
+from mmengine.logging import MMLogger
 from mmengine.visualization import Visualizer
 
+@pytest.fixture(scope='session')
+def run_of_the_session():
+    MMLogger.get_instance(__file__)
+
 @pytest.fixture(scope='module')
-def run(request):
+def run(run_of_the_session):
+    assert list(MMLogger._instance_dict) == [__file__]
     assert not Visualizer._instance_dict and not distributed.is_initialized()
     assert not any('the folder of' in folder for folder in sys.path)
     Visualizer.get_instance('run')
