@@ -1,4 +1,4 @@
-"""What a run of a toolbox leaves in its process, for the next run to stumble over."""
+"""Take back what a run of a toolbox leaves in its process, so that the next one begins anew."""
 
 import sys
 from collections.abc import Iterable, Iterator
